@@ -1,6 +1,9 @@
 """The page that runs the simulator in headless Chromium, without a network: its answers are the command's, to the digit."""
 
+import csv
 import gzip
+import io
+import json
 import lzma
 import os
 import pathlib
@@ -68,18 +71,24 @@ class Web(unittest.TestCase):
         subprocess.run(asked, check=True, capture_output=True, cwd=self.folder)
         return tuple(comparable(output.read_text(encoding="utf-8")) for output in outputs)
 
+    def saved(self, page, button):
+        """The text of the file that a button saves."""
+        with page.expect_download() as download:
+            page.click(button)
+        return pathlib.Path(download.value.path()).read_text(encoding="utf-8")
+
     def drop(self, page, name, content):
         (self.folder / name).write_bytes(content)
         page.evaluate(DROP, [name, list(content)])
 
     def test_an_answer_is_the_page_that_the_command_writes(self):
         page, noise = self.open()
-        page.get_by_label("Drive", exact=True).fill("tiny")
+        page.get_by_label("Drive", exact=True).fill("wd40efax")
         page.locator("#use").select_option("restic")
         page.get_by_label("bytes: amount that a backup writes").fill("1G")
         page.get_by_label("Done within").fill("1h")
         page.get_by_role("button", name="Ask", exact=True).click()
-        self.assertEqual(self.command("advise --drive tiny --for restic:bytes=1G --within 1h"), self.answer(page))
+        self.assertEqual(self.command("advise --drive wd40efax --for restic:bytes=1G --within 1h"), self.answer(page))
         shown = page.frame_locator("#answer")
         self.assertRegex(shown.locator("h1").inner_text(), "^(Yes|No|Perhaps)")
         self.assertGreater(shown.locator(".chart .series, .chart .bar").count(), 0)
@@ -94,15 +103,15 @@ class Web(unittest.TestCase):
         self.assertEqual([], noise)
 
     def test_a_link_asks_by_itself_and_drives_are_compared(self):
-        page, noise = self.open("#drive=tiny&drive=st8000dm004&for=restic&for.bytes=1G&within=1h")
-        words = "advise --drive tiny,st8000dm004 --for restic:bytes=1G --within 1h"
+        page, noise = self.open("#drive=wd40efax&drive=st8000dm004&for=restic&for.bytes=1G&within=1h")
+        words = "advise --drive wd40efax,st8000dm004 --for restic:bytes=1G --within 1h"
         self.assertEqual(self.command(words), self.answer(page))
-        self.assertIn("drive=tiny&drive=st8000dm004", page.url)
+        self.assertIn("drive=wd40efax&drive=st8000dm004", page.url)
         self.assertEqual([], noise)
 
     def test_an_array_and_further_options_are_asked_of(self):
-        page, _ = self.open("#drive=tiny&array=raidz1&disks=3&for=restic&for.bytes=50M&within=1h&more=--seed+2")
-        words = "advise --drive tiny --array raidz1:disks=3 --for restic:bytes=50M --within 1h --seed 2"
+        page, _ = self.open("#drive=wd40efax&array=raidz1&disks=3&for=restic&for.bytes=1G&within=1h&more=--seed+2")
+        words = "advise --drive wd40efax --array raidz1:disks=3 --for restic:bytes=1G --within 1h --seed 2"
         self.assertEqual(self.command(words), self.answer(page))
 
     def test_recordings_are_dropped_onto_the_page(self):
@@ -150,9 +159,29 @@ class Web(unittest.TestCase):
         words = "run --drive tiny --workload zipf:count=3000 --layer in-place,set-assoc"
         options = " --set set-assoc.region_sectors=256 --set set-assoc.cache_percent=5,10"
         self.assertEqual(self.command(words + options), self.answer(page))
-        with page.expect_download() as download:
-            page.click("#json")
-        self.assertIn('"runs"', pathlib.Path(download.value.path()).read_text(encoding="utf-8"))
+        self.assertEqual(len(json.loads(self.saved(page, "#json"))["runs"]), 3)
+        rows = list(csv.DictReader(io.StringIO(self.saved(page, "#csv"))))
+        elapsed = [str(run["elapsed_ns"]) for run in json.loads(page.evaluate("json"))["runs"]]
+        self.assertEqual(elapsed, [row["elapsed_ns"] for row in rows])
+        self.assertEqual([], noise)
+
+    def test_a_drive_is_edited_in_place(self):
+        page, noise = self.open("#tab=run&drive=tiny&layer=in-place&workload=zipf:count=3000")
+        unedited, _ = self.answer(page)
+        page.locator("summary", has_text="Edit the drive").click()
+        file = page.get_by_role("textbox", name="The drive's file")
+        while not file.input_value():
+            page.wait_for_timeout(20)
+        file.fill(file.input_value().replace("rpm = { value = 7200", "rpm = { value = 5400"))
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_selector("#results", state="hidden")
+        found = self.answer(page)
+        self.assertNotEqual(unedited, found[0])
+        (self.folder / "edited.toml").write_text(self.saved(page, "#save-drive"), encoding="utf-8")
+        self.assertEqual(self.command("run --drive edited.toml --workload zipf:count=3000 --layer in-place"), found)
+        # A link brings the edited drive along.
+        page, _ = self.open(page.url[page.url.index("#") :])
+        self.assertEqual(found, self.answer(page))
         self.assertEqual([], noise)
 
     def test_the_keyboard_is_enough(self):
@@ -162,7 +191,7 @@ class Web(unittest.TestCase):
             page.keyboard.press("Tab")
             if focused() == "drive":
                 break
-        page.keyboard.type("tiny")
+        page.keyboard.type("wd40efax")
         for wanted in ("for", "for.bytes"):
             for _ in range(20):
                 page.keyboard.press("Tab")
@@ -187,7 +216,7 @@ class Web(unittest.TestCase):
         for width, scheme in ((390, "dark"), (1440, "light")):
             for tab in ("Ask", "For researchers"):
                 with self.subTest(width=width, scheme=scheme, tab=tab):
-                    page, noise = self.open("#drive=tiny&for=restic&for.bytes=1G", width, scheme)
+                    page, noise = self.open("#drive=wd40efax&for=restic&for.bytes=1G", width, scheme)
                     self.answer(page)
                     page.get_by_role("tab", name=tab).click()
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0)

@@ -173,11 +173,24 @@ fn preview(title: &str) -> String {
     format!("data:image/svg+xml,{}", encoded.collect::<String>())
 }
 
+/// A text as HTML, in which what is between backticks is code.
+fn with_code(text: &str) -> String {
+    let mut parts = text.split('`');
+    let mut html = parts.next().map(escape).unwrap_or_default();
+    while let Some(code) = parts.next() {
+        html += &match parts.next() {
+            Some(after) => format!("<code>{}</code>{}", escape(code), escape(after)),
+            None => format!("`{}", escape(code)),
+        };
+    }
+    html
+}
+
 /// A section as HTML, whose charts are added to `charts`.
 fn part(number: usize, section: &Section, charts: &mut Vec<Value>) -> String {
     let paragraph = |text: &String| match text.strip_prefix("$ ") {
         Some(command) => format!("<pre>{}</pre>\n", escape(command)),
-        None => format!("<p>{}</p>\n", escape(text)),
+        None => format!("<p>{}</p>\n", with_code(text)),
     };
     let paragraphs = |all: &[String]| -> String { all.iter().filter(|text| !text.is_empty()).map(paragraph).collect() };
     let mut body = "<section>\n".to_string();

@@ -250,6 +250,13 @@ fn text_from_outside_is_escaped_in_every_output() {
 }
 
 #[test]
+fn what_is_between_backticks_is_set_as_code() {
+    let text = vec!["give `pack=<5M>`, and one ` alone stays".into()];
+    let page = page::page("", &[page::Section { text, ..page::Section::default() }]);
+    assert!(page.contains("<p>give <code>pack=&lt;5M&gt;</code>, and one ` alone stays</p>"));
+}
+
+#[test]
 fn the_page_has_every_section_one_script_and_no_address_to_load() {
     let runs = comparison();
     let page = page::report(&runs, None, None);

@@ -71,7 +71,7 @@ impl Frame {
     }
 
     /// All keys of some rows.
-    pub(crate) fn of(rows: &[FlatRun]) -> Frame {
+    pub fn of(rows: &[FlatRun]) -> Frame {
         let columns: Vec<String> =
             BTreeSet::from_iter(rows.iter().flat_map(FlatRun::keys)).into_iter().cloned().collect();
         Frame { rows: rows.iter().map(|row| values(row, &columns)).collect(), columns }

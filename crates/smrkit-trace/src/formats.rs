@@ -323,8 +323,7 @@ pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
     match format.name {
         "disksim" => doubt_of_disksim(head),
         "fio-v3" => fio::doubt(head),
-        "lcs" | "oracle-general" => Some(cachesim::DOUBT),
-        _ => None,
+        name => cachesim::doubt(name),
     }
 }
 

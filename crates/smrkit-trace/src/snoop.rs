@@ -11,6 +11,8 @@ use smrkit::request::Op;
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
+/// Added to all times of biosnoop's tables, because bcc counts them from the first completion, before which the first requests began.
+const BEGUN_BEFORE: u64 = 3600 * SECOND;
 
 /// A table of `biosnoop` (bcc, libbpf-tools) or `iosnoop` (perf-tools). The heading names the columns. A process's name may hold blanks, so
 /// the columns after it are counted from the end.
@@ -111,10 +113,11 @@ impl TextFormat for Snoop {
         }
         let column = |name| find(name).ok_or(Bad { at: 0, len: 0, name, problem: Problem::Missing });
         let latency = find("the latency").map_or(Ok(0), |field| field.decimal(MILLISECOND))?;
-        let (start, end) = match (find("the start"), find("the time")) {
-            (Some(start), Some(end)) => (start.decimal(SECOND)?, end.decimal(SECOND)?),
-            (Some(start), None) => (start.decimal(SECOND)?, start.decimal(SECOND)?.saturating_add(latency)),
-            (None, Some(end)) => (end.decimal(SECOND)?.saturating_sub(latency), end.decimal(SECOND)?),
+        let time = |field: Field| field.decimal(SECOND).map(|time| time.saturating_add(BEGUN_BEFORE));
+        let (start, end) = match (find("the start").map(time).transpose()?, find("the time").map(time).transpose()?) {
+            (Some(start), Some(end)) => (start, end),
+            (Some(start), None) => (start, start.saturating_add(latency)),
+            (None, Some(end)) => (end.saturating_sub(latency), end),
             (None, None) => (0, latency),
         };
         let ticks = if self.times == RowTimes::Completion { end } else { start };
@@ -332,12 +335,8 @@ TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)
 0.010178    Web Content    1950    xvda1     WS 13092432  512      20.00
 0.020000    jbd2/sda1-8    330     xvda1     FF 0          0        1.00
 ";
-        let begun = ["0 W 13092432+1@0", "9820000 F 0+0@0"];
-        // The second ends later and begins earlier: 10.178 - 20 ms lies before all, as does 0.004 - 0.74 ms.
-        let found = requests("biosnoop", text);
-        assert_eq!(found.len(), 3);
-        assert!(found.contains(&begun[0].to_string()) && found.contains(&"0 W 13092560+8@0".to_string()), "{found:?}");
-        assert_eq!(found[2], "19000000 F 0+0@0");
+        // The first two began before the first end, from which the tool counts: 9.822 and 0.736 ms.
+        assert_eq!(requests("biosnoop", text), ["0 W 13092432+1@0", "9086000 W 13092560+8@0", "28822000 F 0+0@0"]);
         let queued = "\
 TIME(s)     COMM           PID     DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)
 5.000000    fio            9       sda     R 800        4096     3.00    2.00

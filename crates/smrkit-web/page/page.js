@@ -1,8 +1,12 @@
 // The form becomes the words of a command, which the program answers in a worker; its messages are shown as they come.
 const $ = id => document.getElementById(id);
 const form = $('question');
+// By its name alone: `form.elements` has fieldsets by their ids, too.
+const field = name => form.querySelector(`[name="${CSS.escape(name)}"]`);
 const files = new Map();
-let [catalogue, mode, asking, json, answer] = [{ drives: [], uses: [], layers: [] }, 'advise', null, '', ''];
+let [catalogue, mode, asking, json, csv, answer] = [{ drives: [], uses: [], layers: [] }, 'advise', null, '', '', ''];
+// The name of the drive file that is edited in the form.
+const EDITED = 'edited.toml';
 
 // The program, unpacked and compiled once.
 const program = (async () => {
@@ -49,7 +53,12 @@ function addDrive(value = '') {
     countDrives();
     drives()[0].focus();
   });
-  input.addEventListener('change', () => describe(input, about));
+  input.addEventListener('change', () => {
+    describe(input, about);
+    // What was edited is another drive's.
+    field('toml').value = '';
+    $('edit').open = false;
+  });
   $('drives').append(line);
   countDrives();
   describe(input, about);
@@ -83,16 +92,17 @@ function arrange() {
     if (element.matches('fieldset, input, button')) element.disabled = !isShown;
     element.querySelectorAll('input').forEach(input => { if (!element.matches('fieldset')) input.disabled = !isShown; });
   };
+  field('toml').disabled = !$('edit').open;
   form.querySelectorAll('[data-mode]').forEach(part => toggle(part, part.dataset.mode === mode));
   // A run is of one drive.
   [...$('drives').children].slice(1).forEach(line => toggle(line, mode === 'advise'));
   toggle($('recording'), source() === 'trace');
   toggle($('workload'), source() === 'workload');
-  toggle($('disks'), form.elements.array.value !== '');
-  const isPaced = use() ? use().is_paced : source() === 'trace' && form.elements.arrival.value === 'trace';
-  form.querySelectorAll('.of-amount').forEach(field => toggle(field, mode === 'advise' && !isPaced));
+  toggle($('disks'), field('array').value !== '');
+  const isPaced = use() ? use().is_paced : source() === 'trace' && field('arrival').value === 'trace';
+  form.querySelectorAll('.of-amount').forEach(label => toggle(label, mode === 'advise' && !isPaced));
   $('assumed').textContent = use()?.assumed.replaceAll('`', '') ?? '';
-  if (use()?.is_of_array && !form.elements.array.value) $('assumed').textContent += ' Choose the array above.';
+  if (use()?.is_of_array && !field('array').value) $('assumed').textContent += ' Choose the array above.';
 }
 
 // The fields of the use that is chosen.
@@ -109,7 +119,7 @@ function showKeys() {
 
 // The values of the form that are filled in.
 const values = () => [...new FormData(form)].filter(([, value]) => typeof value === 'string' && value.trim() !== '')
-  .map(([name, value]) => [name, value.trim()]);
+  .map(([name, value]) => [name, name === 'toml' ? value : value.trim()]);
 
 // The words of a text as a shell reads them.
 const wordsOf = text => [...text.matchAll(/(?:[^\s'"]+|'[^']*'|"[^"]*")+/g)].map(([word]) => word.replaceAll(/'([^']*)'|"([^"]*)"/g, '$1$2'));
@@ -119,7 +129,8 @@ function command() {
   const all = values();
   const of = name => all.filter(([own]) => own === name).map(([, value]) => value);
   const words = [mode];
-  if (of('drive').length) words.push('--drive', of('drive').join(','));
+  const named = of('toml').length ? [EDITED] : of('drive');
+  if (named.length) words.push('--drive', named.join(','));
   if (of('array').length) words.push('--array', `${of('array')[0]}:disks=${of('disks')[0] ?? 4}`);
   if (use() && mode === 'advise') {
     const keys = all.filter(([name]) => name.startsWith('for.')).map(([name, value]) => `${name.slice(4)}=${value}`);
@@ -151,14 +162,15 @@ function readAddress() {
   choose(of('tab')[0] === 'run' ? 'run' : 'advise');
   $('drives').replaceChildren();
   (of('drive').length ? of('drive') : ['']).forEach(addDrive);
-  form.querySelectorAll('input:not([type="file"], [name="drive"])').forEach(input => { input.value = input.defaultValue; });
+  form.querySelectorAll('input:not([type="file"], [name="drive"]), textarea').forEach(input => { input.value = input.defaultValue; });
   if (of('for')[0]) $('use').value = of('for')[0];
   showKeys();
   all.forEach(([name, value]) => {
-    const field = form.elements[name];
-    if (field && name !== 'drive' && name !== 'for') field.value = value;
+    const own = field(name);
+    if (own && name !== 'drive' && name !== 'for') own.value = value;
   });
   $('more').open = of('more').length > 0;
+  $('edit').open = of('toml').length > 0;
   arrange();
   return true;
 }
@@ -169,7 +181,8 @@ function ask() {
   asking?.();
   const words = command();
   writeAddress();
-  [json, answer] = ['', ''];
+  [json, csv, answer] = ['', '', ''];
+  if ($('edit').open) files.set(EDITED, new File([field('toml').value], EDITED));
   $('error').hidden = $('tried').hidden = $('results').hidden = true;
   $('notes').replaceChildren();
   $('tried').textContent = '';
@@ -185,7 +198,7 @@ function ask() {
 
 function hear(message) {
   if (message === 'ended') return end($('error').hidden ? 'Done.' : '');
-  const { progress, note, tried, page, json: results, error } = message;
+  const { progress, note, tried, page, json: results, csv: rows, error } = message;
   if (progress) {
     $('doing').textContent = `Simulating: ${progress.what}`;
     $('share').value = progress.share;
@@ -196,12 +209,14 @@ function hear(message) {
     $('tried').hidden = false;
   }
   if (results) json = results;
+  if (rows) csv = rows;
   if (page) {
     answer = page.html;
     showAnswer(page.html);
     if (page.is_whole) {
       $('tried').hidden = true;
       $('results').hidden = false;
+      $('csv').hidden = csv === '';
     }
   }
   if (error) fail(error);
@@ -286,7 +301,7 @@ function choose(tab) {
     $('tab-' + name).setAttribute('aria-selected', name === tab);
     $('tab-' + name).tabIndex = name === tab ? 0 : -1;
   }
-  form.setAttribute('aria-labelledby', 'tab-' + tab);
+  $('panel').setAttribute('aria-labelledby', 'tab-' + tab);
   $('ask').textContent = tab === 'run' ? 'Run' : 'Ask';
   arrange();
 }
@@ -306,10 +321,21 @@ form.addEventListener('submit', event => {
 });
 form.addEventListener('change', arrange);
 $('use').addEventListener('change', showKeys);
+// The file of the drive that is named is loaded when its editor is opened, unless there is one already.
+$('edit').addEventListener('toggle', async () => {
+  const drive = drives()[0].value.trim();
+  if ($('edit').open && !field('toml').value) {
+    const known = files.has(drive) ? files.get(drive).text() : answered('drive_file', ['drive-file', ...(drive ? [drive] : [])]);
+    await known.then(text => { field('toml').value = text; }, error => fail(error.message));
+  }
+  arrange();
+});
 $('add').addEventListener('click', () => addDrive().focus());
 $('cancel').addEventListener('click', () => end('Cancelled.'));
 $('save').addEventListener('click', () => save('answer.html', 'text/html', answer));
 $('json').addEventListener('click', () => save('results.json', 'application/json', json));
+$('csv').addEventListener('click', () => save('runs.csv', 'text/csv', csv));
+$('save-drive').addEventListener('click', () => save(EDITED, 'text/plain', field('toml').value));
 $('link').addEventListener('click', () => {
   // Pages that were opened from a disk may not write to the clipboard otherwise.
   const field = Object.assign(document.createElement('textarea'), { value: location.href });

@@ -16,6 +16,7 @@ use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
+use smrkit::experiment::system::DEFAULT_DRIVE;
 use smrkit::layer::LAYERS;
 use smrkit::message::worded;
 use smrkit::stats::outcome::Replayed;
@@ -27,6 +28,7 @@ use smrkit_advise::{Listener, Silent, page};
 use smrkit_options::COMMIT;
 use smrkit_options::run::RunOptions;
 use smrkit_report::report;
+use smrkit_sweep::frame::{self, Frame};
 
 #[derive(Parser)]
 #[command(name = "smrkit", disable_help_flag = true, disable_help_subcommand = true)]
@@ -39,6 +41,8 @@ enum Asked {
     Catalogue,
     /// How a disk records, by its model string.
     Identify { model: String },
+    /// The file of a drive, to be edited.
+    DriveFile { drive: Option<String> },
 }
 
 /// A message to the page.
@@ -55,10 +59,14 @@ enum Message<'a> {
     Page { html: String, is_whole: bool },
     /// The results, as the command's `--json` writes them.
     Json(String),
+    /// The runs, one row each, as `smrkit results --format csv` writes them.
+    Csv(String),
     /// What can be chosen.
     Catalogue(Value),
     /// How a disk records, in a sentence.
     Identified(String),
+    /// The file of a drive.
+    DriveFile(&'a str),
     /// The error that prevented an answer.
     Error(String),
 }
@@ -75,6 +83,9 @@ fn main() -> ExitCode {
         Ok(Asked::Identify { model }) => {
             send(&Message::Identified(identified(&model)));
             Ok(())
+        }
+        Ok(Asked::DriveFile { drive }) => {
+            drive_file(drive.as_deref().unwrap_or(DEFAULT_DRIVE)).map(|text| send(&Message::DriveFile(text)))
         }
         Err(refused) => {
             send(&Message::Error(first_paragraph(&refused.to_string())));
@@ -138,6 +149,7 @@ fn run(options: &RunOptions) -> Result<(), Error> {
         note(&outcome.replayed);
     }
     send(&Message::Json(pretty(&outcomes)));
+    send(&Message::Csv(Frame::of(&frame::rows(&outcomes.runs)).csv()));
     send(&Message::Page { html: report(&outcomes.runs, outcomes.measured.as_ref(), Some(command())), is_whole: true });
     Ok(())
 }
@@ -237,6 +249,14 @@ fn choices() -> Result<Value, Error> {
     };
     let layers: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();
     Ok(json!({"drives": drives, "uses": USES.iter().map(one).collect::<Vec<_>>(), "layers": layers}))
+}
+
+/// The file of the drive with this name, or that is simulated for a model.
+fn drive_file(drive: &str) -> Result<&'static str, Error> {
+    let built_in = Drive::load(drive)?.name;
+    let file = DRIVES.iter().find(|(name, _)| *name == built_in);
+    file.map(|(_, text)| *text)
+        .ok_or_else(|| Error::Usage(format!("{drive} has no file of its own: name a drive of the list")))
 }
 
 /// How the disk of a model string records, and which drive is simulated in its place.

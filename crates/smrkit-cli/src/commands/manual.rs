@@ -9,6 +9,7 @@ use clap_mangen::Man as Page;
 use smrkit::error::Error;
 use smrkit::{drive, layer, workload};
 use smrkit_advise::uses::USES;
+use smrkit_trace::FORMATS;
 
 use crate::output::print;
 
@@ -26,26 +27,30 @@ pub struct Completions {
 impl Completions {
     pub fn execute(self, whole: Command) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut with_names(whole), "smrkit", &mut script);
+        clap_complete::generate(self.shell, &mut with_names(whole, ""), "smrkit", &mut script);
         print(String::from_utf8_lossy(&script))
     }
 }
 
 /// The command with known names as possible values, for shell completions only: as a parser, it would refuse paths, models and
-/// `name:key=value`.
-fn with_names(whole: Command) -> Command {
-    whole.mut_subcommands(|command| {
-        command.mut_args(|argument| {
-            let names: Vec<&str> = match argument.get_id().as_str() {
-                "drive" => drive::DRIVES.iter().map(|(name, _)| *name).collect(),
-                "layer" => layer::named().iter().map(|spec| spec.name).collect(),
-                "workload" => workload::WORKLOADS.iter().map(|workload| workload.name).collect(),
-                "use" => USES.iter().map(|one| one.name).collect(),
-                _ => return argument,
-            };
-            argument.value_parser(PossibleValuesParser::new(names))
-        })
-    })
+/// `name:key=value`. `group` is the command that it belongs to.
+fn with_names(command: Command, group: &str) -> Command {
+    let own = command.get_name().to_string();
+    let command = command.mut_args(|argument| {
+        let names: Vec<&str> = match (group, argument.get_id().as_str()) {
+            (_, "drive") | ("drives", "name") => drive::DRIVES.iter().map(|(name, _)| *name).collect(),
+            (_, "layer") | ("layers", "name") => layer::named().iter().map(|spec| spec.name).collect(),
+            (_, "workload") => workload::WORKLOADS.iter().map(|workload| workload.name).collect(),
+            (_, "use") => USES.iter().map(|one| one.name).collect(),
+            // That of `results` has values of its own.
+            (_, "format") if argument.get_possible_values().is_empty() => {
+                FORMATS.iter().map(|format| format.name).collect()
+            }
+            _ => return argument,
+        };
+        argument.value_parser(PossibleValuesParser::new(names))
+    });
+    command.mut_subcommands(|command| with_names(command, &own))
 }
 
 #[derive(Args)]

@@ -235,6 +235,13 @@ fn an_answer_is_a_page_in_colour_or_quiet() {
     for known in ["_smrkit", "wd40efax", "set-assoc", "random-write", "restic"] {
         assert!(script.contains(known), "{known}");
     }
+    // Commands of commands, too.
+    for (command, known) in
+        [("drives__subcmd__show", "wd40efax"), ("layers__subcmd__show", "rmw"), ("trace__subcmd__info", "biosnoop")]
+    {
+        let (_, of_command) = script.split_once(&format!("\n        smrkit__subcmd__{command})")).unwrap();
+        assert!(of_command.split(";;\n        smrkit__").next().unwrap().contains(known), "{command}");
+    }
     assert!(smrkit("man").done().contains(".TH smrkit"));
 }
 

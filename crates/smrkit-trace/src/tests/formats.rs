@@ -213,7 +213,8 @@ fn traces_of_libcachesim_are_recognised_and_read_as_what_is_said_of_them() {
             check(file, &forced(&format!("{format}:op={op}")), format, &["0=libcachesim"], &requests);
         }
         let bytes = std::fs::read(data(file)).unwrap();
-        assert!(refused(&bytes, &OpenOptions::default()).contains("whether they read or write"), "{file}");
+        let said = refused(&bytes, &OpenOptions::default());
+        assert!(said.contains(&format!("give --format {format}:op=write or {format}:op=read")), "{said}");
         for wrong in [format.to_string(), format!("{format}:op=discard"), format!("{format}:write")] {
             let said = refused(&bytes, &forced(&wrong));
             assert!(said.contains(&format!("choose {format}:op=read")), "{said}");
