@@ -170,12 +170,12 @@ impl ExtentMap {
     /// Maps `n` sectors from `lba` on to `pba` on, replacing older mappings.
     #[inline]
     pub fn insert(&mut self, lba: Lba, n: u64, pba: Pba) {
-        self.replace(lba, n, Some(pba));
+        self.replace(lba, n, Some(pba), |_, _| {});
     }
 
     /// Forgets `n` sectors from `lba` on.
     pub fn remove(&mut self, lba: Lba, n: u64) {
-        self.replace(lba, n, None);
+        self.replace(lba, n, None, |_, _| {});
     }
 
     /// Moves the extent of `n` sectors at `from` to `to`. Returns `false`, and changes nothing, if these sectors are not exactly one
@@ -202,26 +202,33 @@ impl ExtentMap {
         true
     }
 
-    /// Maps `n` sectors from `lba` on to `pba`, or unmaps them.
+    /// Maps `n` sectors from `lba` on to `pba` on, or forgets them if that is `None`. Calls `displaced` with the place and the sectors of each
+    /// piece that was mapped before.
     #[inline]
-    fn replace(&mut self, lba: Lba, n: u64, pba: Option<Pba>) {
+    pub fn replace(&mut self, lba: Lba, n: u64, pba: Option<Pba>, mut displaced: impl FnMut(Pba, u64)) {
         let (mut at, end) = (lba.0, lba.0 + n);
         while at < end {
             let start = at & (CHUNK - 1);
             let count = (CHUNK - start).min(end - at);
             let new = pba.map(|pba| PackedExtent::new(start, start + count, pba.0 + (at - lba.0)));
-            // Removing sectors that were never mapped must not create a leaf.
             let index = at >> CHUNK_BITS;
-            if new.is_some() || is_marked(&self.used, index) || at < self.base.end {
-                let chunk = &mut self.chunk_mut(index).0;
-                let (len, room) = (chunk.len(), heap_room(chunk));
-                let displaced = overwrite(chunk, start, start + count, new);
-                let (grown, new_room) = (chunk.len(), heap_room(chunk));
-                self.extents = self.extents + grown - len;
-                self.sectors = self.sectors + new.map_or(0, |_| count) - displaced;
-                self.heap_entries = self.heap_entries + new_room - room;
-                mark(&mut self.used, index, grown > 0);
+            // Removing sectors that were never mapped must not create a leaf.
+            if new.is_none() && !is_marked(&self.used, index) && at >= self.base.end {
+                at = next_marked(&self.used, at, end);
+                continue;
             }
+            let chunk = &mut self.chunk_mut(index).0;
+            let (len, room) = (chunk.len(), heap_room(chunk));
+            let mut lost = 0;
+            overwrite(chunk, start, start + count, new, |pba, sectors| {
+                lost += sectors;
+                displaced(pba, sectors);
+            });
+            let (grown, new_room) = (chunk.len(), heap_room(chunk));
+            self.extents = self.extents + grown - len;
+            self.sectors = self.sectors + new.map_or(0, |_| count) - lost;
+            self.heap_entries = self.heap_entries + new_room - room;
+            mark(&mut self.used, index, grown > 0);
             at += count;
         }
     }
@@ -457,14 +464,21 @@ fn first_behind(entries: &[PackedExtent], start: u64) -> usize {
     count - usize::from(count > 0 && entries[count - 1].end() > start)
 }
 
-/// Replaces `start..end` by `new`: cuts entries that overlap, and joins entries that touch. Returns how many sectors of the range were
-/// mapped before.
+/// Replaces `start..end` by `new`: cuts entries that overlap, and joins entries that touch. Calls `displaced` with the place and the sectors
+/// of each piece of the range that was mapped before.
 #[inline]
-fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64, new: Option<PackedExtent>) -> u64 {
+fn overwrite(
+    chunk: &mut SmallVec<[PackedExtent; INLINE]>,
+    start: u64,
+    end: u64,
+    new: Option<PackedExtent>,
+    mut displaced: impl FnMut(Pba, u64),
+) {
     let first = first_behind(chunk, start);
-    let (mut last, mut displaced) = (first, 0);
-    while last < chunk.len() && chunk[last].start() < end {
-        displaced += chunk[last].end().min(end) - chunk[last].start().max(start);
+    let mut last = first;
+    while let Some(old) = chunk.get(last).filter(|old| old.start() < end) {
+        let from = old.start().max(start);
+        displaced(Pba(old.pba() + (from - old.start())), old.end().min(end) - from);
         last += 1;
     }
     let mut fresh = [PackedExtent(0); 3];
@@ -495,7 +509,6 @@ fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64,
         push(&mut fresh, &mut count, next);
     }
     splice(chunk, from..to, &fresh[..count]);
-    displaced
 }
 
 /// Replaces `old` by `fresh`.

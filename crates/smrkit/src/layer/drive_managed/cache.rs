@@ -327,6 +327,9 @@ const SPLIT_ENTRIES: u64 = 2 * 8;
 const MAP_ENTRY_BYTES: u64 = 40;
 const LOG_ENTRY_BYTES: u64 = 16;
 
+/// Entries of the log whose places in the map are fetched together.
+const FETCHED_ENTRIES: usize = 16;
+
 /// Words at the beginning of a map copy (kind, number, tail, head, outdated notes of the scratch pad, their number, and a checksum of the
 /// headers), and words of each extent in it.
 const COPY_HEAD_WORDS: u64 = 7;
@@ -380,13 +383,15 @@ pub struct PersistentCache {
     pub last_entries: u64,
     /// LBAs for which the last map copy may still point to the log, and the map does not. Kept only if writes may bypass the log.
     pub stale: Option<StaleRuns>,
+    /// How many of the oldest entries have their part of the map in the processor's caches, as far as we know.
+    fetched: usize,
 }
 
 state! {
     PersistentCache {
         parts: log;
         values: map, copies, map_writes, appends, last_entries, stale;
-        built: limits, copy_places;
+        built: limits, copy_places, fetched;
     }
 }
 
@@ -525,6 +530,7 @@ impl PersistentCache {
             appends: 0,
             last_entries: 0,
             stale: bypassed.then(StaleRuns::default),
+            fetched: 0,
         }
     }
 
@@ -545,11 +551,17 @@ impl PersistentCache {
     /// Drops the oldest entries as long as nothing in them is valid; returns whether any entry is left.
     pub fn trim(&mut self) -> bool {
         while let Some(&entry) = self.log.entries.front() {
+            if self.fetched == 0 {
+                // Looked up one by one, each entry would wait for main memory, which takes longer than all else. Together their waits overlap.
+                self.map.fetch(self.log.entries.iter().take(FETCHED_ENTRIES).map(|entry| entry.lba));
+                self.fetched = FETCHED_ENTRIES;
+            }
             if self.valid(&entry).next().is_some() {
                 return true;
             }
             self.log.headers -= u64::from(entry.leads);
             self.log.entries.pop_front();
+            self.fetched -= 1;
         }
         false
     }

@@ -10,6 +10,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::DriveManaged;
 use super::cache::{CachedDisk, PersistentCache};
 use crate::layer::bands::{EPISODE_BANDS, Home};
@@ -81,8 +83,8 @@ impl DriveManaged {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
         let (home, cache) = (&self.home, &self.cache);
-        let mut bands: Vec<u32> = Vec::with_capacity(EPISODE_BANDS);
-        let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(EPISODE_BANDS);
+        let mut bands: SmallVec<[u32; EPISODE_BANDS]> = SmallVec::new();
+        let mut chosen: SmallVec<[Range<Lba>; EPISODE_BANDS]> = SmallVec::new();
         let mut frees = 0;
         let bands_max = if self.at_once { 1 } else { EPISODE_BANDS };
         for entry in &cache.log.entries {
@@ -120,7 +122,7 @@ impl DriveManaged {
         let DriveManaged { home, cache, cleaner, merged, skip_cached, .. } = self;
         let is_cached = |tracks: Range<u32>| *skip_cached && is_wholly_cached(home, cache, tracks);
         let rewritten = cleaner.phase(disk, home, is_cached, |disk, tracks, buf, at| {
-            let mut pieces: Vec<MergedPiece> = cached(home, cache, tracks.clone()).collect();
+            let mut pieces: SmallVec<[MergedPiece; 8]> = cached(home, cache, tracks.clone()).collect();
             merged.extend_from_slice(&pieces);
             overlay(disk, &mut pieces, home.lba(tracks.start), buf, at)
         })?;

@@ -472,11 +472,10 @@ impl Log {
 
     /// Points the map to the written parts. `age` is that of their data.
     fn note_parts(&mut self, age: u64) {
+        self.map.fetch(self.parts.iter().map(|part| part.lba));
         for i in 0..self.parts.len() {
             let WrittenStretch { lba, sectors, pba, segment } = self.parts[i];
-            // Before the map changes: it still has the old places, which are dead now.
-            self.forget(lba, sectors);
-            self.map.insert(lba, sectors, pba);
+            self.map.replace(lba, sectors, Some(pba), |old, sectors| self.segments.remove_live(old, sectors));
             self.segments.add_live(segment, lba, sectors);
             // `end_write` closes a full segment, which must happen once, after its last part.
             if self.parts.get(i + 1).is_none_or(|next| next.segment != segment) {
@@ -514,14 +513,6 @@ impl Log {
         // After the write: a torn one leaves the head where it was, and is overwritten.
         self.segments.wrote(index, sectors);
         Ok((index, pba, sectors))
-    }
-
-    /// Counts the mapped sectors among these LBAs as dead.
-    #[inline]
-    fn forget(&mut self, lba: Lba, n: u64) {
-        for (_, sectors, pba) in self.map.mapped(lba, n) {
-            self.segments.remove_live(pba, sectors);
-        }
     }
 
     /// Frees the closed segments without live data.
@@ -575,8 +566,7 @@ impl Layer for Log {
     }
 
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.forget(lba, n);
-        self.map.remove(lba, n);
+        self.map.replace(lba, n, None, |old, sectors| self.segments.remove_live(old, sectors));
         self.reset_emptied();
         Ok(())
     }
