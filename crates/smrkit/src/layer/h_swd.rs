@@ -75,8 +75,9 @@ impl HSwdKeys {
 
 impl LayerKeys for HSwdKeys {
     fn settled(self, drive: &Drive) -> HSwdKeys {
-        let window_blocks = self.regions(drive).ok().map(|(_, areas)| self.window(areas)).or(self.window_blocks);
-        HSwdKeys { window_blocks, ..self }
+        // A drive that is too small is refused when the layer is built.
+        let areas = self.regions(drive).map_or(AREAS_MIN, |(_, areas)| areas);
+        HSwdKeys { window_blocks: Some(self.window(areas)), ..self }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
