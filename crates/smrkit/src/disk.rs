@@ -3,6 +3,7 @@
 //! It also cuts the power, at a chosen physical write: a random number of its sectors, from none to all, still reaches the platters. Every
 //! later access fails until the power comes back.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::drive::{Drive, DriveClock};
@@ -11,6 +12,7 @@ use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
 use crate::medium::{Buf, Medium, Placement, Stamp, Stamps};
 use crate::random::mix;
+use crate::ranges::RangeMap;
 use crate::state::state;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
@@ -27,6 +29,8 @@ pub struct Disk {
     law: Interference,
     /// Sectors before it are recorded without overlap.
     conventional_end: Pba,
+    /// Sectors elsewhere that a host has converted to conventional recording.
+    converted: RangeMap<()>,
     medium: Medium,
     clock: DriveClock,
     tally: Tally,
@@ -46,7 +50,7 @@ pub struct Disk {
 state! {
     Disk {
         parts: clock, tally;
-        values: requests, counting_since, now;
+        values: converted, requests, counting_since, now;
         built: geometry, law, conventional_end, medium, recorder, watched, power, in_batch;
     }
 }
@@ -58,6 +62,7 @@ impl Disk {
             geometry: drive.geometry.clone(),
             law: drive.interference,
             conventional_end: Pba(0),
+            converted: RangeMap::default(),
             medium,
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors),
@@ -74,6 +79,19 @@ impl Disk {
     /// Records the sectors before `end` conventionally: the shingling law does not hold there.
     pub fn record_conventionally(&mut self, end: Pba) {
         self.conventional_end = end;
+    }
+
+    /// Records sectors without overlap from now on, or shingled again. What they held is lost.
+    pub fn convert(&mut self, sectors: Range<Pba>, to_conventional: bool) {
+        let sectors = sectors.start.0..sectors.end.0;
+        match to_conventional {
+            true => self.converted.cover(sectors, ()),
+            false => drop(self.converted.uncover(sectors)),
+        }
+    }
+
+    fn is_conventional(&self, pba: Pba) -> bool {
+        pba < self.conventional_end || self.converted.get(pba.0).is_some()
     }
 
     /// Records all tracks interlaced, not shingled.
@@ -142,7 +160,7 @@ impl Disk {
         at: u64,
     ) -> DiskResult {
         self.access(pba, n, cause, true, lasting)?;
-        let law = if pba < self.conventional_end { &Interference::None } else { &self.law };
+        let law = if self.is_conventional(pba) { &Interference::None } else { &self.law };
         self.medium.write(law, &self.geometry, pba, n, buf, at)
     }
 

@@ -18,7 +18,7 @@ use smrkit::engine::task::Idle;
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::system::System;
-use smrkit::layer::{self, LayerSpec};
+use smrkit::layer::{self, LayerSpec, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::settings::{Arrival, Prefill, Settings};
@@ -223,6 +223,20 @@ fn imr_loses_the_top_tracks_that_it_was_rewriting() {
 #[test]
 fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
+}
+
+/// The log and its map survive; what is lost belongs to the band that was being rewritten.
+#[test]
+fn h_swd_loses_only_parts_of_the_band_that_it_was_rewriting() {
+    let mut lost = 0;
+    cut_everywhere("h-swd", |cut, run, what| {
+        let parameters = &run.system().drives()[0].parameters;
+        let Scalar::Int(band) = parameters.scalars()["region_sectors"] else { panic!("{what}") };
+        let bands: Vec<u64> = cut.lost.iter().map(|&(lba, _)| lba / band).collect();
+        assert!(bands.iter().all(|&of| of == bands[0]), "{what}: {cut:?}");
+        lost += cut.lost_sectors;
+    });
+    assert!(lost > 0);
 }
 
 #[test]

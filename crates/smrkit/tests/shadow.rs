@@ -132,10 +132,16 @@ fn host_aware_never_loses_a_write() {
 }
 
 #[test]
+fn h_swd_never_loses_a_write() {
+    survives("h-swd");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = "rmw set-assoc s-block drive-managed vguard track-map smart log dm-zoned zone-log imr host-aware"
-        .split(' ')
-        .collect::<Vec<_>>();
+    let tested =
+        "rmw set-assoc s-block drive-managed vguard track-map smart log dm-zoned zone-log imr host-aware h-swd"
+            .split(' ')
+            .collect::<Vec<_>>();
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

@@ -31,7 +31,7 @@ const SECTOR: usize = 512;
 const REQUESTS: usize = 240;
 
 /// Every layer, with parameters that make it clean soon, and what it keeps when its power is cut.
-const LAYERS: [(&str, &[&str], Promise); 16] = [
+const LAYERS: [(&str, &[&str], Promise); 17] = [
     ("in-place", &[], Promise::Flushed),
     ("drive-managed", &["cache_tracks=24", "band_tracks=4", "alpha=6"], Promise::Acknowledged),
     ("vguard", &["cache_tracks=12", "band_tracks=4", "alpha=6"], Promise::Acknowledged),
@@ -47,6 +47,7 @@ const LAYERS: [(&str, &[&str], Promise); 16] = [
     ("track-map", &[], Promise::Flushed),
     ("smart", &["spare_percent=20"], Promise::Acknowledged),
     ("imr", &[], Promise::Flushed),
+    ("h-swd", &["region_sectors=200", "cache_percent=10"], Promise::Flushed),
     ("host-aware", &["zone_bytes=80Ki", "cache_percent=10", "alpha=6"], Promise::Acknowledged),
     ("dm-zoned", &["zone_bytes=80Ki", "conventional_percent=40"], Promise::Flushed),
     (

@@ -32,7 +32,7 @@ use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Frontend, Listener, TlsCertificates};
 use tempfile::TempDir;
 
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
     "in-place",
     "rmw",
     "set-assoc",
@@ -46,6 +46,7 @@ const LAYERS: [&str; 13] = [
     "zone-log",
     "imr",
     "host-aware",
+    "h-swd",
 ];
 
 /// Arrays of drives of 1 GB: every kind, and layers that recover in different ways.

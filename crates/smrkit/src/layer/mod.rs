@@ -7,11 +7,13 @@
 mod bands;
 mod dm_zoned;
 mod drive_managed;
+mod h_swd;
 mod imr;
 mod in_place;
 mod interface;
 mod log;
 mod prelude;
+mod realms;
 mod rmw;
 mod runs;
 mod s_block;
@@ -53,6 +55,7 @@ pub const LAYERS: &[LayerSpec] = &[
     zone_log::SPEC,
     imr::SPEC,
     drive_managed::host_aware::SPEC,
+    h_swd::SPEC,
 ];
 
 /// Disks that check the host's requests instead of translating them. Found by their names, but not part of "every layer", because only a

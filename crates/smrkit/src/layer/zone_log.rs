@@ -196,7 +196,8 @@ impl LayerKeys for ZoneLogKeys {
             Host::F2fs => host.clean_below_zones + F2FS_NODE_LOGS,
             Host::Xfs | Host::Btrfs => 1,
         };
-        let open_for_cleaning = 1;
+        // f2fs moves data to its log for cold data, which the host has open.
+        let open_for_cleaning = u64::from(self.host != Host::F2fs);
         let reserved = host.open_zones + open_for_cleaning + RESERVE_ZONES + wanted;
         let share = HostShare::new(sequential * zones.size(), reserved * zones.size(), self.spare_percent);
         let Some(share) = share else {
@@ -208,7 +209,6 @@ impl LayerKeys for ZoneLogKeys {
         };
         let capacity = zones.capacity(drive, share.host_sectors);
         let open_zones = host.open_zones as usize;
-        // f2fs moves data to its log for cold data, so cleaning has no stream of its own.
         let (streams, files) = match self.host {
             Host::F2fs => (open_zones, None),
             Host::Mixed | Host::Xfs | Host::Btrfs => {

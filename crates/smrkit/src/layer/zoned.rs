@@ -4,15 +4,20 @@
 //! its write pointer, no write crosses into another zone, and a discard that covers a whole zone resets it. A request that breaks a rule is
 //! counted and carried out in place, or refused. Commands that open, close and finish zones ([`HostZones`]) come only from a host that is
 //! served, because the requests of a run do not include them. They take no time, nor does a reset (assumption).
+//!
+//! The surface of a drive with realms can be converted. The command for this, ZONE ACTIVATE, is in no format of traces, so the discard of a
+//! whole inactive zone stands for it, which is an error on a real drive.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::realms::{RealmKeys, Realms, ZoneUse};
 use super::zones::{ZoneKeys, ZoneLayout};
 use super::{HostZones, ZoneAction, ZoneCondition, ZoneLimits, ZoneReport, ZoneViolations};
 use crate::error::Fault;
 use crate::layer::prelude::*;
+use crate::pages::LbaSet;
 use crate::request::{Op, Request};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZonedKeys>(
@@ -26,6 +31,8 @@ keys! {
     struct ZonedKeys {
         /// The zones.
         zones: ZoneKeys;
+        /// Realms of zones that can be converted.
+        realms: RealmKeys;
         /// Type of the zones that are not shingled: conventional zones can be written anywhere, sobr zones (ZBC-2:
         /// sequential or before required) at or before their write pointer. Neither counts towards the limits of open
         /// and active zones.
@@ -81,6 +88,12 @@ enum Rule {
     Active,
     /// Nothing is read past a write pointer.
     ReadPast,
+    /// Only active zones are read and written.
+    Inactive,
+    /// A gap zone holds nothing.
+    Gap,
+    /// The zones with pointers of a realm are reset before it is converted.
+    NotEmpty,
     /// A zone can be opened only if the drive may close another one for it.
     Open,
     /// A conventional zone has no state that a command could change.
@@ -105,6 +118,9 @@ impl BrokenRule {
             Rule::AcrossZones => format!("it crosses from zone {zone} into zone {limit}"),
             Rule::Active => format!("zone {zone} would be active with {limit} others, the limit"),
             Rule::ReadPast => format!("zone {zone} is written up to LBA {limit} only"),
+            Rule::Inactive => format!("zone {zone} is inactive"),
+            Rule::Gap => format!("zone {zone} is a gap zone"),
+            Rule::NotEmpty => format!("zone {zone} of the realm is written up to LBA {limit} and was not reset"),
             Rule::Open => format!("zone {zone} would be open with {limit} others that commands keep open, the limit"),
             Rule::Conventional => format!("zone {zone} is conventional"),
         }
@@ -114,17 +130,18 @@ impl BrokenRule {
 /// Counts since counting began.
 #[derive(Default, Serialize, Deserialize)]
 struct ZonedCounts {
-    /// By rule, for the first five. The others can be broken only by a served host, whose requests are refused and not counted.
-    violations: [u64; 5],
+    /// By rule, for the first eight. The others can be broken only by a served host, whose requests are refused and not counted.
+    violations: [u64; 8],
     described: Vec<String>,
     resets: u64,
     closed: u64,
+    conversions: u64,
 }
 
 impl ZonedCounts {
     fn stats(&self) -> LayerStats {
         // In the order of `Rule`.
-        let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.violations;
+        let [off_pointer, to_full_zones, across_zones, beyond, reads, ..] = self.violations;
         let others = [
             ("writes_off_pointer", off_pointer),
             ("writes_across_zones", across_zones),
@@ -141,9 +158,13 @@ impl ZonedCounts {
 
 struct Zoned {
     layout: ZoneLayout,
+    realms: Realms,
+    activate_time: Nanos,
     capacity: Capacity,
-    /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full.
+    /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full, an inactive one as empty.
     pointers: Vec<u64>,
+    /// LBAs of conventional zones of converted realms that were written since.
+    written: LbaSet,
     /// True if the zones that are not shingled have pointers too, and take writes up to them.
     has_before: bool,
     /// The zone written last is at the end.
@@ -163,9 +184,10 @@ struct Zoned {
 
 state! {
     Zoned {
+        parts: realms;
         sized: pointers;
-        values: opened_by_write, opened_by_command, active, last_zone, last_start, counts;
-        built: layout, capacity, has_before, max_open, max_active, refuses;
+        values: written, opened_by_write, opened_by_command, active, last_zone, last_start, counts;
+        built: layout, activate_time, capacity, has_before, max_open, max_active, refuses;
     }
 }
 
@@ -173,14 +195,23 @@ impl Zoned {
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
         let pointer_bytes = size_of::<u64>() as u64;
         let layout = ZoneLayout::new(drive, &keys.zones, pointer_bytes)?;
-        let mut pointers = vec![0; layout.count() as usize];
+        let realms = Realms::new(&layout, &keys.realms, keys.zones.conventional_density_percent)?;
+        let zones = layout.count() + realms.domain_zones();
+        let mut pointers = vec![0; zones as usize];
         let has_before = keys.conventional_type == ConventionalType::SequentialOrBefore;
         if !has_before {
             pointers[..layout.conventional as usize].fill(layout.size());
         }
         Ok(Zoned {
-            capacity: layout.capacity(drive, layout.count() * layout.size()),
+            // Both domains have addresses, though only the zones of one have sectors.
+            capacity: Capacity {
+                host_sectors: zones * layout.size(),
+                ..layout.capacity(drive, layout.count() * layout.size())
+            },
+            realms,
+            activate_time: keys.realms.activate_time,
             pointers,
+            written: LbaSet::default(),
             has_before,
             opened_by_write: Vec::new(),
             opened_by_command: Vec::new(),
@@ -196,7 +227,24 @@ impl Zoned {
     }
 
     fn is_sequential(&self, zone: u64) -> bool {
-        zone >= self.layout.conventional
+        zone >= self.layout.conventional && !self.realms.is_in_domain(zone)
+    }
+
+    fn start(&self, zone: u64) -> Pba {
+        self.realms.start(&self.layout, zone)
+    }
+
+    /// The rule that any access breaks, if a zone of it is not active.
+    fn broken_by_access(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
+        if self.realms.count() == 0 {
+            return None;
+        }
+        let broken = |(zone, ..): (u64, u64, u64)| match self.realms.use_of(zone) {
+            ZoneUse::Active => None,
+            ZoneUse::Inactive => Some(BrokenRule { rule: Rule::Inactive, zone, limit: 0 }),
+            ZoneUse::Gap => Some(BrokenRule { rule: Rule::Gap, zone, limit: 0 }),
+        };
+        self.layout.pieces(lba, n).find_map(broken)
     }
 
     /// True if the zone has a write pointer, and can be reset.
@@ -207,12 +255,20 @@ impl Zoned {
     /// The rule that a write breaks, if it does.
     #[inline]
     fn broken_by_write(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
+        let broken = self.broken_by_access(lba, n);
+        if broken.is_some() {
+            return broken;
+        }
         let (zone, at) = self.layout.locate(lba);
         let is_sequential = self.is_sequential(zone);
         if at + n > self.layout.size() {
-            // Conventional zones come first, so that some zone of the write has a pointer exactly if its last one does.
+            // Sequential zones follow each other, so that if any zone of the write is one, its first or its last is.
             let (last, _) = self.layout.locate(lba + (n - 1));
-            return self.has_pointer(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
+            return (self.has_pointer(zone) || self.has_pointer(last)).then_some(BrokenRule {
+                rule: Rule::AcrossZones,
+                zone,
+                limit: last,
+            });
         }
         let pointer = self.pointers[zone as usize];
         let may_overwrite = !is_sequential && at <= pointer;
@@ -244,6 +300,10 @@ impl Zoned {
 
     /// The rule that a read breaks, if it does.
     fn broken_by_read(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
+        let broken = self.broken_by_access(lba, n);
+        if broken.is_some() {
+            return broken;
+        }
         let past = |&(zone, at, n): &(u64, u64, u64)| at + n > self.pointers[zone as usize];
         let (zone, ..) = self.layout.pieces(lba, n).find(past)?;
         let limit = zone * self.layout.size() + self.pointers[zone as usize];
@@ -316,11 +376,56 @@ impl Zoned {
         self.counts.resets += 1;
     }
 
+    /// Converts the realm of an inactive zone, so that the zone becomes active (ZONE ACTIVATE). Zones with pointers have to be empty; what
+    /// conventional zones hold is lost.
+    fn activate(&mut self, disk: &mut Disk, zone: u64) -> DiskResult {
+        let Some((realm, _)) = self.realms.of(zone) else { return Ok(()) };
+        let (to_domain, size) = (self.realms.is_in_domain(zone), self.layout.size());
+        let (new, old) = (self.realms.zones_of(realm, to_domain), self.realms.zones_of(realm, !to_domain));
+        let is_written = |&zone: &u64| self.has_pointer(zone) && self.pointers[zone as usize] > 0;
+        if let Some(zone) = old.clone().find(is_written) {
+            let limit = zone * size + self.pointers[zone as usize];
+            let broken = BrokenRule { rule: Rule::NotEmpty, zone, limit };
+            self.violated(disk, Op::Discard, Lba(new.start * size), (new.end - new.start) * size, broken)?;
+        }
+        for zone in old.clone() {
+            self.active -= u64::from(self.is_active(zone));
+            self.shut(zone);
+            self.pointers[zone as usize] = 0;
+        }
+        let is_full = to_domain && !self.has_before;
+        self.pointers[new.start as usize..new.end as usize].fill(if is_full { size } else { 0 });
+        self.written.remove(Lba(old.start * size), (old.end - old.start) * size);
+        self.realms.activate(disk, &self.layout, realm, to_domain);
+        self.counts.conversions += 1;
+        disk.wait_until(disk.now() + self.activate_time);
+        Ok(())
+    }
+
+    /// Overwrites with zeros what a read found beside the sectors that were written to a conventional zone of a converted realm.
+    fn blank_unwritten(&self, disk: &Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) {
+        let mut blank = |from: Lba, to: Lba| {
+            if from < to {
+                out.put(at + (from - lba), &disk.buf(to - from), 0, to - from);
+            }
+        };
+        let mut from = lba;
+        for (first, sectors) in self.written.runs(lba, n) {
+            blank(from, first);
+            from = first + sectors;
+        }
+        blank(from, lba + n);
+    }
+
     /// Writes a piece that lies in one zone.
     #[inline]
     fn write_piece(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
         if zone != self.last_zone {
-            (self.last_zone, self.last_start) = (zone, self.layout.start(zone));
+            (self.last_zone, self.last_start) = (zone, self.start(zone));
+        }
+        if self.realms.is_in_domain(zone) && !self.has_before {
+            // Before the write: what a power cut leaves of it can be read.
+            self.written.insert(Lba(zone * self.layout.size() + at), n);
         }
         // A write torn by a power cut moves no pointer (assumption).
         disk.write(self.last_start + at, n, Cause::Host, data, from)?;
@@ -350,10 +455,15 @@ impl Layer for Zoned {
         }
         let mut done = 0;
         for (zone, at, n) in self.layout.pieces(lba, n) {
-            disk.read(self.layout.start(zone) + at, n, Cause::Host, out, done)?;
+            // An inactive zone holds nothing, which takes no time to find out.
+            if self.realms.use_of(zone) == ZoneUse::Active {
+                disk.read(self.start(zone) + at, n, Cause::Host, out, done)?;
+            }
             let written = self.pointers[zone as usize].saturating_sub(at).min(n);
             if written < n {
                 out.put(done + written, &disk.buf(n - written), 0, n - written);
+            } else if self.realms.is_in_domain(zone) && !self.has_before {
+                self.blank_unwritten(disk, Lba(zone * self.layout.size() + at), n, out, done);
             }
             done += n;
         }
@@ -366,26 +476,34 @@ impl Layer for Zoned {
         }
         let mut done = 0;
         for piece in self.layout.pieces(lba, n) {
-            self.write_piece(disk, piece, data, done)?;
+            // If such a write is only counted, it has no effect.
+            if self.realms.use_of(piece.0) == ZoneUse::Active {
+                self.write_piece(disk, piece, data, done)?;
+            }
             done += piece.2;
         }
         Ok(())
     }
 
-    /// Resets every zone with a pointer that the discard covers completely. A discard of part of a zone, or of a conventional zone, has no
-    /// effect.
-    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    /// Resets every zone with a pointer that the discard covers completely; if it is inactive, converts its realm. A discard of part of a
+    /// zone, or of a conventional zone, has no effect.
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for (zone, _, n) in self.layout.pieces(lba, n) {
-            if n == self.layout.size() && self.has_pointer(zone) {
-                self.reset(zone);
+            if n < self.layout.size() {
+                continue;
+            }
+            match self.realms.use_of(zone) {
+                ZoneUse::Active if self.has_pointer(zone) => self.reset(zone),
+                ZoneUse::Inactive => self.activate(disk, zone)?,
+                ZoneUse::Active | ZoneUse::Gap => {}
             }
         }
         Ok(())
     }
 
-    /// Every zone is full.
+    /// Every active zone is full; all realms are shingled.
     fn fill(&mut self) -> Arc<dyn Placement> {
-        self.pointers.fill(self.layout.size());
+        self.pointers[..self.layout.count() as usize].fill(self.layout.size());
         Arc::new(self.layout.placement())
     }
 
@@ -409,12 +527,18 @@ impl Layer for Zoned {
 
     fn locate(&self, lba: Lba) -> Pba {
         let (zone, at) = self.layout.locate(lba);
-        self.layout.start(zone) + at
+        self.start(zone) + at
+    }
+
+    fn is_mapped(&self, lba: Lba) -> bool {
+        let (zone, _) = self.layout.locate(lba);
+        let is_erased = self.realms.is_in_domain(zone) && !self.has_before && !self.written.contains(lba);
+        self.realms.use_of(zone) == ZoneUse::Active && !is_erased
     }
 
     fn check(&self) -> DiskResult {
         let size = self.layout.size();
-        let begun = (0..self.layout.count()).filter(|&zone| self.is_active(zone)).count() as u64;
+        let begun = (0..self.pointers.len() as u64).filter(|&zone| self.is_active(zone)).count() as u64;
         ensure!(begun == self.active, "{} zones count as active, {begun} are begun and not full", self.active);
         let open = self.opened_by_write.len() + self.opened_by_command.len();
         ensure!(self.max_open == 0 || open <= self.max_open, "{open} zones are open, and {} may be", self.max_open);
@@ -428,7 +552,7 @@ impl Layer for Zoned {
     }
 
     fn map_bytes(&self) -> u64 {
-        size_of_val(self.pointers.as_slice()) as u64
+        size_of_val(self.pointers.as_slice()) as u64 + self.written.bytes()
     }
 
     fn gauges(&self) -> Gauges {
@@ -439,14 +563,35 @@ impl Layer for Zoned {
         Gauges { cache_fill: None, others }
     }
 
-    layer_counts!();
+    fn stats(&self) -> LayerStats {
+        let stats = self.counts.stats();
+        if self.realms.count() == 0 {
+            return stats;
+        }
+        let [.., inactive, gap, not_empty] = self.counts.violations;
+        let first = self.layout.count() * self.layout.size();
+        let realms = [
+            ("realms", self.realms.count()),
+            ("conventional_realms", self.realms.converted()),
+            ("first_lba_of_conventional_domain", first),
+            ("conversions", self.counts.conversions),
+            ("accesses_to_inactive_zones", inactive),
+            ("accesses_to_gap_zones", gap),
+            ("conversions_of_written_zones", not_empty),
+        ];
+        realms.into_iter().fold(stats, |stats, (name, value)| stats.with(name, Scalar::Int(value)))
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = ZonedCounts::default();
+    }
 }
 
 impl HostZones for Zoned {
     fn limits(&self) -> ZoneLimits {
         ZoneLimits {
             zone_sectors: self.layout.size(),
-            zones: self.layout.count(),
+            zones: self.pointers.len() as u64,
             conventional: self.layout.conventional,
             max_open: self.max_open as u64,
             max_active: self.max_active,
@@ -476,7 +621,7 @@ impl HostZones for Zoned {
                 self.broken_by_open(zone).filter(|_| self.is_sequential(zone))
             }),
             // Unless the disk refuses to read past a write pointer, it reads zeros there.
-            Op::Read if !self.refuses => None,
+            Op::Read if !self.refuses => self.broken_by_access(lba, n),
             Op::Read => self.broken_by_read(lba, n),
             // The host resets a zone by a discard, and a conventional zone can't be reset.
             Op::Discard => {

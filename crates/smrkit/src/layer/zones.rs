@@ -21,7 +21,7 @@ keys! {
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
         /// Recording density of conventional zones, in percent of that of shingled zones; below 100, fewer conventional
         /// zones fit into their share of the surface.
-        conventional_density_percent: f64 = percent(10.0, 100.0), "100";
+        pub conventional_density_percent: f64 = percent(10.0, 100.0), "100";
     }
 }
 

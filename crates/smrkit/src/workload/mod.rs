@@ -20,8 +20,8 @@ use crate::request::Source;
 use crate::schema::{Key, Refused, TextPiece, Values};
 use patterns::{Chained, Stream};
 use recipes::{
-    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Flush, HotCold, LocalInSpace, LocalInTime, Mix, OneWay, Overwrite,
-    Recipe, Requests, Runs, Site, Streams, Zipf,
+    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Discard, Flush, HotCold, LocalInSpace, LocalInTime, Mix, OneWay,
+    Overwrite, Recipe, Requests, Runs, Site, Streams, Zipf,
 };
 
 /// Bits of a stream's number that are left to the parts of one workload; the bits above number the workloads of a run, so that no two
@@ -224,6 +224,11 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
         "overwrite",
         "writes every place of its span once a pass, pass after pass",
         &[("span", "1Gi"), ("count", "1M")],
+    ),
+    workload::<Discard>(
+        "discard",
+        "discards ascending stretches, as a host does that resets zones or trims; to be run before or after another workload",
+        &[("size", "256Mi"), ("count", "1")],
     ),
     workload::<Flush>(
         "flush",

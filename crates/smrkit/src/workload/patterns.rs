@@ -173,6 +173,19 @@ impl<A: FnMut(&mut Dice, u64) -> u64 + Send> Pattern for Independent<A> {
     }
 }
 
+/// Discards where and when another pattern would read or write.
+pub(super) struct Discards<P>(pub P);
+
+impl<P: Pattern> Pattern for Discards<P> {
+    fn next(&mut self) -> Option<Request> {
+        self.0.next().map(|request| Request { op: Op::Discard, ..request })
+    }
+
+    fn peek(&self) -> Nanos {
+        self.0.peek()
+    }
+}
+
 /// Flushes, at times of their own.
 pub(super) struct Flushes {
     pub dice: Dice,

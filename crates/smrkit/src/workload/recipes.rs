@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::cassuto_pc::{self, CassutoPc, READS, WRITES};
 use super::desktop::{self, Desktop};
 use super::draws::{IntervalSpread, RequestTimes, Sizes};
-use super::patterns::{self, Flushes, Grid, Independent, Limit, Limited, Pattern, Stream};
+use super::patterns::{self, Discards, Flushes, Grid, Independent, Limit, Limited, Pattern, Stream};
 use crate::dice::{Coin, Dice};
 use crate::error::Error;
 use crate::keys;
@@ -356,6 +356,23 @@ impl<const WRITES: bool> Recipe for OneWay<Requests, WRITES> {
 impl<const WRITES: bool> Recipe for OneWay<AtRandom, WRITES> {
     fn streams(&self, site: &Site) -> Streams {
         self.0.uniform(site, f64::from(WRITES))
+    }
+}
+
+keys! {
+    pub(super) struct Discard {
+        /// The requests.
+        requests: Requests;
+    }
+}
+
+impl Recipe for Discard {
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, span) = self.requests.area(site)?;
+        let (sizes, arrivals) = (self.requests.size.clone(), self.requests.pace.arrivals());
+        let address = patterns::sequential(span);
+        let pattern = Independent { dice: site.dice(0), arrivals, sizes, writes: Coin::new(0.0), first, address };
+        Ok(vec![self.requests.limited(Discards(pattern), WITHOUT_PAUSES)])
     }
 }
 

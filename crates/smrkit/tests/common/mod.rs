@@ -170,9 +170,11 @@ impl Disks {
                 ("destage_at_once", _) => self.random.random_range(1..4).to_string(),
                 ("cache_percent", _) if spec.name == "drive-managed" => "paper".into(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
+                ("hot_writes", _) => self.random.random_range(0..4).to_string(),
+                ("window_blocks", _) => ["auto", "1", "20"][self.random.random_range(0..3)].into(),
                 // As the drive's clock says, so that what a trial does hangs on its drive.
                 // Drawn, it would change all that a trial draws after it, and with that the kept runs.
-                ("moves" | "conventional_type", _) => parameter.default.into(),
+                ("moves" | "conventional_type" | "realm_zones" | "activate_time", _) => parameter.default.into(),
                 ("host" | "hints", Domain::Words(words)) => words[self.later.random_range(0..words.len())].into(),
                 ("free_zones" | "reclaim_percent", _) | ("policy", Domain::Or(..)) => parameter.default.into(),
                 ("low_space_percent", _) => ["0", "30", "100"][self.later.random_range(0..3)].into(),

@@ -90,6 +90,7 @@ fn what_auto_stands_for_is_known_for_each_layer() {
             "zone-log: clean_below_zones=4 conventional_percent=1 file_bytes=33554432 free_zones=oldest open_zones=4 policy=emptiest \
              reclaim_percent=0 zone_bytes=33554432",
             "host-aware: alpha=248 conventional_percent=1 zone_bytes=33554432",
+            "h-swd: window_blocks=50000",
             "zoned: conventional_percent=1 zone_bytes=33554432",
         ]
     );

@@ -91,7 +91,7 @@ impl Checked {
 ///
 /// - The S-blocks of `s-block` have moved round their circle, and the tracks of `smart` to its pools.
 /// - The chunks of `dm-zoned` lie in the zones that reclaim found free.
-/// - The logs of `vguard` and `drive-managed` go on where they stopped.
+/// - The logs of `vguard`, `drive-managed` and `h-swd` go on where they stopped.
 /// - `log` may leave the outermost segments of a full disk free.
 /// - The files of `zone-log` have their open zones, which are chosen by rules of the host's own.
 /// - `track-map` with a limit of overwriting remembers how often filling rewrote a track, which no one sees.
@@ -111,7 +111,7 @@ fn comparable(spec: &LayerSpec, drive: &Drive, parameters: &Parameters) -> Compa
             Comparable { places: false, accesses: false }
         }
         "s-block" | "smart" | "dm-zoned" => Comparable { places: false, accesses: false },
-        "vguard" | "drive-managed" | "zone-log" => Comparable { places: true, accesses: false },
+        "vguard" | "drive-managed" | "h-swd" | "zone-log" => Comparable { places: true, accesses: false },
         "track-map" => Comparable { places: true, accesses: drive.interference.upstream() == 0 },
         _ => Comparable { places: true, accesses: true },
     }

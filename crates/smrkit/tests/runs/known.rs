@@ -176,7 +176,8 @@ layers! {
     dm_zoned_runs: "dm-zoned",
     runs_of_logs_in_zones: "zone-log",
     interlaced_runs: "imr",
-    host_aware_runs: "host-aware"
+    host_aware_runs: "host-aware",
+    h_swd_runs: "h-swd"
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod determinism;
 mod dm_zoned;
 mod drive_managed;
 mod full_disk;
+mod h_swd;
 mod host_aware;
 mod idle;
 mod imr;

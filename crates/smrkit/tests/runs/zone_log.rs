@@ -279,6 +279,17 @@ fn f2fs_has_logs_by_temperature_and_moves_data_to_the_cold_one() {
     assert!(zone(0) == zone(3) && zone(0) != zone(1) && zone(0) != zone(2) && zone(1) != zone(2));
 }
 
+/// Moved data goes to the log for cold data, which is one of the open zones. With as many zones open and kept free (three are those of f2fs's
+/// logs of nodes), `mixed` has one more, for what it moves.
+#[test]
+fn f2fs_keeps_no_zone_open_for_what_it_moves() {
+    let host_sectors = |host, clean_below| {
+        let set = [("host", host), ("open_zones", "3"), ("clean_below_zones", clean_below), ("spare_percent", "50")];
+        device(&set).host_sectors
+    };
+    assert_eq!(host_sectors("f2fs", "2"), host_sectors("mixed", "5") + ZONE / 2);
+}
+
 #[test]
 fn a_file_is_as_long_as_was_said() {
     for (file_bytes, apart) in [("64Ki", false), ("4Ki", true)] {

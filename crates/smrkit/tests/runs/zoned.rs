@@ -38,6 +38,10 @@ impl Zones {
     /// A request that keeps the rules.
     fn lawful(&mut self, random: &mut impl Rng) -> Request {
         let zone = random.random_range(0..self.pointers.len().min(12) as u64);
+        self.lawful_in(zone, random)
+    }
+
+    fn lawful_in(&mut self, zone: u64, random: &mut impl Rng) -> Request {
         let pointer = &mut self.pointers[zone as usize];
         let n = random.random_range(1..=ZONE);
         let start = zone * ZONE;
@@ -286,4 +290,139 @@ fn what_lies_past_a_pointer_reads_as_zeros() {
     serve(Op::Write, 0, 8, 9);
     let Buf::Stamps(read) = serve(Op::Read, 0, 24, 1) else { panic!("a disk of stamps gives stamps") };
     assert_eq!(read, [[9; 8], [0; 8], [0; 8]].concat());
+}
+
+/// Zones of a realm, and the conventional ones that it holds if its tracks are wider by 100 / 75.
+const REALM: [(&str, &str); 2] = [("realm_zones", "8"), ("conventional_density_percent", "75")];
+const WIDE: u64 = 6;
+
+/// Knowledge of a host about a disk with realms.
+struct Hybrid {
+    sequential: Zones,
+    /// The first zone of the conventional domain, and whether each realm is conventional.
+    domain: u64,
+    is_converted: Vec<bool>,
+}
+
+impl Hybrid {
+    fn empty(run: &DriveRun) -> Hybrid {
+        let plain: Vec<_> = run.parameters.given().filter(|(key, _)| *key != "realm_zones").collect();
+        let domain = drive_run(&run.drive, &plain).host_sectors().unwrap() / ZONE;
+        let realms = run.host_sectors().unwrap() / ZONE - domain;
+        let mut sequential = Zones::empty(domain * ZONE);
+        // Wider zones leave fewer of them in their room.
+        let layer = (run.layer.build)(&run.drive, &run.parameters).unwrap();
+        sequential.conventional = layer.zones().unwrap().limits().conventional;
+        (0..domain).for_each(|zone| {
+            sequential.pointers[zone as usize] = if zone < sequential.conventional { ZONE } else { 0 };
+        });
+        Hybrid { sequential, domain, is_converted: vec![false; (realms / 8) as usize] }
+    }
+
+    /// Requests that keep the rules: one to an active zone, or those that convert one of the first realms.
+    fn lawful(&mut self, random: &mut impl Rng) -> Vec<Request> {
+        let realm = random.random_range(0..self.is_converted.len().min(3) as u64);
+        let first = self.sequential.conventional + 8 * realm;
+        let own = (self.domain + 8 * realm) * ZONE;
+        let is_converted = &mut self.is_converted[realm as usize];
+        if random.random_bool(0.05) {
+            *is_converted = !*is_converted;
+            self.sequential.pointers[first as usize..][..8].fill(0);
+            let shingled = Request::new(Op::Discard, Lba(first * ZONE), 8 * ZONE as u32);
+            let conventional = Request::new(Op::Discard, Lba(own), (WIDE * ZONE) as u32);
+            // What is given up is discarded first: sequential zones have to be empty, and a host that keeps what it loses is wrong.
+            return if *is_converted { vec![shingled, conventional] } else { vec![conventional, shingled] };
+        }
+        let n = random.random_range(1..=ZONE);
+        if *is_converted {
+            let op = if random.random_bool(0.5) { Op::Write } else { Op::Read };
+            return vec![Request::new(op, Lba(own + random.random_range(0..(WIDE - 1) * ZONE)), n as u32)];
+        }
+        let zone = first + random.random_range(0..8);
+        vec![self.sequential.lawful_in(zone, random)]
+    }
+}
+
+/// Conversions lose only what the host gave up, also when the power is cut, and nothing written later is damaged.
+#[test]
+fn realms_are_converted_in_use() {
+    let (mut done, mut conversions) = (0, 0);
+    for (seed, form) in (0..30).flat_map(|seed| Form::ALL.map(|form| (seed, form))) {
+        let mut disks = Disks::new(seed);
+        let run = drive_run(&disks.drive(form), &with(&REALM));
+        if run.host_sectors().is_err() {
+            continue;
+        }
+        let mut host = Hybrid::empty(&run);
+        let requests: Vec<Request> = (0..600).flat_map(|_| host.lawful(&mut disks.random)).collect();
+        // A torn write is sent again, and damages sectors upstream under the law of distances, also without realms.
+        let power_cut = (seed % 2 == 1 && form != Form::Distances).then_some(50 + seed);
+        let settings = Settings { check: true, seed, power_cut, ..empty() };
+        let outcome = outcome(run, settings, requests).unwrap_or_else(|error| panic!("seed {seed} {form:?}: {error}"));
+        assert_eq!(count(&outcome, "violations"), 0, "seed {seed} {form:?}: {:?}", outcome.layer_stats);
+        assert!(outcome.power_cut.as_ref().is_none_or(|cut| cut.lost_sectors == 0), "seed {seed} {form:?}");
+        conversions += count(&outcome, "conversions");
+        done += outcome.requests;
+    }
+    assert!(done > 10_000 && conversions > 500, "{done} requests, {conversions} conversions");
+}
+
+/// The first zone of the first realm in each domain, on the plain disk with eight zones a realm.
+fn realm_of_plain() -> (DriveRun, u64, u64) {
+    let run = drive_run(&plain(), &with(&REALM));
+    let host = Hybrid::empty(&run);
+    (run, host.sequential.conventional * ZONE, host.domain * ZONE)
+}
+
+#[test]
+fn inactive_zones_and_gap_zones_are_refused_and_a_conversion_needs_empty_zones() {
+    let (run, shingled, own) = realm_of_plain();
+    let zone = ZONE as u32;
+    let broken = |requests: &[Request]| {
+        let run =
+            DriveRun { parameters: run.layer.with(&run.parameters, "violations", "refuse").unwrap(), ..run.clone() };
+        match outcome(run, empty(), requests.to_vec()) {
+            Err(Error::Fault(fault)) => fault.to_string(),
+            other => panic!("{:?}", other.map(|outcome| outcome.layer_stats)),
+        }
+    };
+    let [write, read, discard] =
+        [Op::Write, Op::Read, Op::Discard].map(|op| move |lba: u64, n: u32| Request::new(op, Lba(lba), n));
+    assert!(broken(&[write(own, 8)]).contains("is inactive"));
+    assert!(broken(&[read(own, 8)]).contains("is inactive"));
+    assert!(broken(&[write(own + WIDE * ZONE, 8)]).contains("is a gap zone"));
+    let convert = discard(own, zone);
+    assert!(broken(&[convert, write(shingled, 8)]).contains("is inactive"));
+    assert!(broken(&[convert, write(own + WIDE * ZONE - 8, 16)]).contains("is a gap zone"));
+    let message = broken(&[write(shingled + ZONE, 8), convert]);
+    assert!(message.contains(&format!("of the realm is written up to LBA {}", shingled + ZONE + 8)), "{message}");
+    // Conventional zones have no pointers by which they could be empty.
+    let back = [convert, write(own + 40, 8), discard(shingled, zone), write(shingled, 8)];
+    let outcome = outcome(run.clone(), empty(), back.to_vec()).unwrap();
+    assert_eq!((count(&outcome, "violations"), count(&outcome, "conversions")), (0, 2));
+}
+
+/// A conversion takes the time that was given, and nothing else.
+#[test]
+fn a_conversion_takes_its_time() {
+    let (run, _, own) = realm_of_plain();
+    let elapsed = |time| {
+        let run =
+            DriveRun { parameters: run.layer.with(&run.parameters, "activate_time", time).unwrap(), ..run.clone() };
+        outcome(run, empty(), vec![Request::new(Op::Discard, Lba(own), ZONE as u32)]).unwrap().elapsed_ns
+    };
+    assert_eq!(elapsed("3ms") - elapsed("0s"), 3_000_000);
+}
+
+#[test]
+fn a_state_keeps_which_realms_are_conventional() {
+    let (run, _, own) = realm_of_plain();
+    let device = || run.device(Medium::NoData).unwrap();
+    let mut before = device();
+    before.serve(&Request::new(Op::Discard, Lba(own), ZONE as u32), &mut Buf::NoData).unwrap();
+    let mut after = device();
+    after.layer.restore(&before.layer.state()).unwrap();
+    let write = Request::new(Op::Write, Lba(own + 3), 8);
+    assert!(after.layer.zones().unwrap().check_request(&write).is_ok());
+    assert!(device().layer.zones().unwrap().check_request(&write).is_err());
 }
