@@ -117,7 +117,7 @@ pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResul
 #[pyfunction]
 pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    Ok(table::table(&rows, &table::default_keys(&rows)).raised(py)?.text())
+    Ok(table::table(&rows, &table::default_keys(&rows), false).raised(py)?.text())
 }
 
 /// For runs that differ only in their seed: n, mean and 95 % confidence interval of some keys, or of the table's, as JSON. With `compare`,

@@ -62,7 +62,7 @@ impl Report {
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
         let page = page(&name, runs)?;
         let rows = rows(runs);
-        let table = table(&rows, &default_keys(&rows))?;
+        let table = table(&rows, &default_keys(&rows), false)?;
         outputs.write(|| table.text() + "\n", || pretty(&outcomes), || page)?;
         Ok(())
     }

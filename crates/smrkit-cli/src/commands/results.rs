@@ -8,7 +8,7 @@ use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{default_keys, filter, intervals, runs, table};
+use smrkit_sweep::table::{default_keys, doubts, filter, intervals, runs, table};
 
 use crate::output::{JsonTarget, pretty, print};
 
@@ -44,8 +44,8 @@ pub struct Results {
     /// Compare two layers, drives or values of a setting, run by run.
     #[arg(long, value_name = "KEY=A,B", value_parser = wanted)]
     compare: Option<(String, String)>,
-    /// In CSV and Parquet, combine runs that differ only in their seed into one line with n, mean and 95 % confidence
-    /// interval.
+    /// Show 95 % confidence intervals: over the seeds, or of a single run by its own requests. In CSV and Parquet, runs
+    /// that differ only in their seed are one line.
     #[arg(long, conflicts_with = "compare")]
     intervals: bool,
     /// Format of the table.
@@ -105,7 +105,10 @@ impl Results {
         print(match (self.format, &pairs) {
             (TableFormat::Csv, _) => frame()?.csv(),
             (TableFormat::Table, Some(pairs)) => pairs.text(),
-            (TableFormat::Table, None) => table(&rows, &keys)?.text() + "\n",
+            (TableFormat::Table, None) => {
+                let doubts = doubts(&rows, &keys).into_iter().map(|line| format!("\n{line}\n"));
+                table(&rows, &keys, self.intervals)?.text() + "\n" + &doubts.collect::<String>()
+            }
         })
     }
 }
