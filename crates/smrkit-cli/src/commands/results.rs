@@ -18,7 +18,8 @@ Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.
 differ in their seed alone share a line, as mean ± 95 % confidence interval with \
 their number n, and among the lines of one demand * marks the best of the \
 first value. CSV and Parquet have a line a run, or with --intervals a line as the table has, with the columns n, KEY.mean, KEY.low and \
-KEY.high; numbers are in full, and in the unit that the key ends in.
+KEY.high; numbers are in full, and in the unit that the key ends in. A run that has no other seeds, such as a replay, then has the \
+interval of its own requests.
 
 --compare pairs runs with the same requests and seed. Each line is the second's value as a multiple of the first's, with the 95 % \
 confidence interval; where a value may be 0 it is the difference.

@@ -249,3 +249,24 @@ fn a_column_has_the_unit_of_its_middle() {
     assert_eq!(head(&rows[2..]), ("mean latency".into(), "-".into()));
     assert!(table(&[], &["slowdown".into()], false).unwrap().rows.is_empty());
 }
+
+#[test]
+fn a_single_run_has_the_interval_of_its_own_requests() {
+    let run = |seed: u64, p99: serde_json::Value| {
+        let latency = json!({"all": {"p99": 30_000_000}});
+        flat(json!({"layer": "log", "seed": seed, "latency_ns": latency, "confidence": {"all": {"p99": p99}}}))
+    };
+    let keys = ["latency_ns.all.p99".to_string()];
+    let own = json!({"low": 2e7, "high": 5e7});
+    let shown = |rows: &[FlatRun], within| table(rows, &keys, within).unwrap().rows[0].last().cloned().unwrap();
+    let one = [run(1, own.clone())];
+    assert_eq!((shown(&one, true), shown(&one, false)), ("30 (20 to 50)".into(), "30".into()));
+    let frame = intervals(&one, &keys).unwrap();
+    assert_eq!(frame.rows, [[json!("log"), json!(1), json!(3e7), json!(2e7), json!(5e7)]]);
+    let seeds = [run(1, own.clone()), run(2, own)];
+    assert_eq!(shown(&seeds, true), "30", "those of seeds count");
+    let few = run(1, json!({"low": null, "high": null, "unknown": "too-few-requests"}));
+    assert_eq!(shown(std::slice::from_ref(&few), true), "30");
+    assert_eq!(doubts(&[one[0].clone(), few], &keys), ["p99 latency: too few requests to tell it in 1 of 2 runs."]);
+    assert!(doubts(&one, &keys).is_empty());
+}
