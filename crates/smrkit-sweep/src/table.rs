@@ -178,8 +178,14 @@ fn interval(value: Option<Spread>, rows: &[&FlatRun], key: &str) -> Option<(f64,
     }
 }
 
+/// The [`table`] as text, with a line below for each value that some runs have too few requests to tell.
+pub fn text_of(rows: &[FlatRun], keys: &[String], within: bool) -> Result<String, Error> {
+    let doubts = doubts(rows, keys).into_iter().map(|line| format!("\n\n{line}"));
+    Ok(table(rows, keys, within)?.text() + &doubts.collect::<String>())
+}
+
 /// A line for each value that some runs have too few requests to tell.
-pub fn doubts(rows: &[FlatRun], keys: &[String]) -> Vec<String> {
+fn doubts(rows: &[FlatRun], keys: &[String]) -> Vec<String> {
     let line = |key: &String| {
         let is_too_few = |row: &&FlatRun| {
             confidence(row, key, "unknown").and_then(Value::as_str) == Some(Unknown::TooFewRequests.name())
@@ -260,8 +266,12 @@ fn middle(values: &[Option<Spread>]) -> f64 {
     if most > 0.0 { (least * most).sqrt() } else { 0.0 }
 }
 
-/// The values shown for runs. The first one is decisive: the mean latency for requests at their own times, else the slowdown.
-pub fn default_keys(rows: &[FlatRun]) -> Vec<String> {
+/// The values shown for runs: the `asked` ones, if there are any. The first one is decisive: the mean latency for requests at their own
+/// times, else the slowdown.
+pub fn shown_keys(asked: &[String], rows: &[FlatRun]) -> Vec<String> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
     let measure = match rows.iter().any(|row| cell(row, "engine.arrival") == "trace") {
         true => "latency_ns.all.mean",
         false => "slowdown",
@@ -270,13 +280,16 @@ pub fn default_keys(rows: &[FlatRun]) -> Vec<String> {
     std::iter::once(measure).chain(others).map(str::to_string).collect()
 }
 
-/// The page of the sweep `name`: the table of its runs, and their settings. `docs/how-to/sweep.md` shows how to draw figures.
-pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
+/// The page of the sweep `name`: the table of its runs with the values of `keys`, and their settings. `docs/how-to/sweep.md` shows how to
+/// draw figures.
+pub fn page(name: &str, outcomes: &[Outcome], keys: &[String]) -> Result<String, Error> {
     let rows = rows(outcomes);
+    let keys = shown_keys(keys, &rows);
     let runs =
         format!("{} runs; the best of those that had the same requests are marked.", count(outcomes.len() as u64));
+    let text = std::iter::once(runs).chain(doubts(&rows, &keys)).collect();
     let sections = [
-        Section { text: vec![runs], ..Section::of_table("All runs", table(&rows, &default_keys(&rows), false)?) },
+        Section { text, ..Section::of_table("All runs", table(&rows, &keys, false)?) },
         Section::of_table("What was run", facts(outcomes)),
     ];
     Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))

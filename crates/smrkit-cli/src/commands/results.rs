@@ -8,7 +8,7 @@ use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{default_keys, doubts, filter, intervals, runs, table};
+use smrkit_sweep::table::{filter, intervals, runs, shown_keys, text_of};
 
 use crate::output::{JsonTarget, pretty, print};
 
@@ -92,7 +92,7 @@ impl Results {
             return Ok(());
         }
         let rows = rows(&outcomes);
-        let keys = if self.show.is_empty() { default_keys(&rows) } else { self.show };
+        let keys = shown_keys(&self.show, &rows);
         let pairs = self.compare.map(|(key, sides)| Pairs::new(&rows, &key, &sides, &keys)).transpose()?;
         let frame = || match &pairs {
             Some(pairs) => Ok(pairs.frame()),
@@ -106,10 +106,7 @@ impl Results {
         print(match (self.format, &pairs) {
             (TableFormat::Csv, _) => frame()?.csv(),
             (TableFormat::Table, Some(pairs)) => pairs.text(),
-            (TableFormat::Table, None) => {
-                let doubts = doubts(&rows, &keys).into_iter().map(|line| format!("\n{line}\n"));
-                table(&rows, &keys, self.intervals)?.text() + "\n" + &doubts.collect::<String>()
-            }
+            (TableFormat::Table, None) => text_of(&rows, &keys, self.intervals)? + "\n",
         })
     }
 }
