@@ -178,13 +178,13 @@ fn interval(value: Option<Spread>, rows: &[&FlatRun], key: &str) -> Option<(f64,
     }
 }
 
-/// The [`table`] as text, with a line below for each value that some runs have too few requests to tell.
+/// The [`table`] as text, with a line below for each percentile that some runs have too few requests to tell.
 pub fn text_of(rows: &[FlatRun], keys: &[String], within: bool) -> Result<String, Error> {
     let doubts = doubts(rows, keys).into_iter().map(|line| format!("\n\n{line}"));
     Ok(table(rows, keys, within)?.text() + &doubts.collect::<String>())
 }
 
-/// A line for each value that some runs have too few requests to tell.
+/// A line for each percentile that some runs have too few requests to tell.
 fn doubts(rows: &[FlatRun], keys: &[String]) -> Vec<String> {
     let line = |key: &String| {
         let is_too_few = |row: &&FlatRun| {
@@ -193,7 +193,7 @@ fn doubts(rows: &[FlatRun], keys: &[String]) -> Vec<String> {
         let few = rows.iter().filter(is_too_few).count();
         (few > 0).then(|| format!("{}: too few requests to tell it in {few} of {} runs.", words::name(key), rows.len()))
     };
-    keys.iter().filter_map(line).collect()
+    keys.iter().filter(|key| key.starts_with("latency_ns.") && key.contains(".p")).filter_map(line).collect()
 }
 
 /// Rows by their values of `keys`, in order of first sight.
