@@ -110,14 +110,14 @@ pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Ou
 /// The page of a sweep's outcomes.
 #[pyfunction]
 pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResult<String> {
-    table::page(name, &outcomes.get().0.runs).raised(py)
+    table::page(name, &outcomes.get().0.runs, &[]).raised(py)
 }
 
 /// The table of a sweep's outcomes, as the command prints it.
 #[pyfunction]
 pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    Ok(table::table(&rows, &table::default_keys(&rows)).raised(py)?.text())
+    table::text_of(&rows, &table::shown_keys(&[], &rows), false).raised(py)
 }
 
 /// For runs that differ only in their seed: n, mean and 95 % confidence interval of some keys, or of the table's, as JSON. With `compare`,
@@ -130,7 +130,7 @@ pub fn statistics(
     compare: Option<(String, String)>,
 ) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    let keys = if keys.is_empty() { table::default_keys(&rows) } else { keys };
+    let keys = table::shown_keys(&keys, &rows);
     let frame = match compare {
         Some((key, sides)) => Pairs::new(&rows, &key, &sides, &keys).map(|pairs| pairs.frame()),
         None => table::intervals(&rows, &keys),

@@ -126,11 +126,11 @@ class Calls(unittest.TestCase):
     def test_keys_are_typed_attributes(self):
         outcome = smrkit.run(drive="wd20spzx", layer="vguard", workload="mix:count=100")
         typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
-        of_merges = {"merged_runs"}
+        of_merges, of_runs = {"merged_runs"}, {"confidence"}
         of_arrays_and_sources = {"members", "rebuild", "movement", "interleave", "sources", "by_source"}
         others = of_arrays_and_sources | {"garbage_collection", "edit"}
         self.assertEqual(typed - of_merges - others, set(outcome))
-        self.assertEqual(typed - others, set(smrkit.merge([outcome, outcome])))
+        self.assertEqual(typed - of_runs - others, set(smrkit.merge([outcome, outcome])))
         self.assertEqual(outcome.latency_ns["all"].count, outcome["latency_ns"]["all"]["count"])
         with self.assertRaisesRegex(AttributeError, "no key latency: there are layer"):
             outcome.latency

@@ -12,7 +12,7 @@ use crate::format::escape;
 use crate::grid::Grid;
 use crate::label::{beside, distinct};
 use crate::series;
-use crate::table::{about, cost, headline, optional, pause_table, pauses_told, power_cuts, speed, verdict_table};
+use crate::table::{about, certainty, cost, headline, optional, pause_table, pauses_told, power_cuts, speed, verdict_table};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +82,10 @@ pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<Str
         let topic = topic(&figure.name);
         sections.push(Section::of_figure(figure).under(topic));
     }
+    sections.extend(certainty(runs).map(|grid| Section {
+        text: vec![CERTAINTY.into()],
+        ..Section::of_table("How certain that is", grid).under("How long requests take")
+    }));
     sections.push(Section::of_table("What it costs", cost(runs)).under("Extra work"));
     let tables = optional(runs).into_iter();
     sections.extend(tables.map(|(heading, grid)| Section::of_table(heading, grid).under("Arrays and sources")));
@@ -103,6 +107,10 @@ fn title(runs: &[Outcome]) -> String {
 }
 
 const RUN: &str = "What was run";
+
+/// What the table of confidence intervals says.
+const CERTAINTY: &str = "95 % confidence intervals by the run's own requests: what other requests of the same kind would give. Where \
+                         requests are too few, or depend on each other for too long, a longer run is needed to tell, or a warm-up.";
 
 /// Topics of a comparison, in the order of the page.
 const TOPICS: [&str; 6] = ["How long requests take", "Over time", "Extra work", "The disk", "Arrays and sources", RUN];

@@ -153,8 +153,13 @@ impl All<'_> {
             let y = Axis::linear(format!("{title} (MB/s)"));
             self.over_time(Some(title), y, &[], LineStyle::steps, mb_per_s)
         };
-        let panels = [panels("Read", |r| &r.timeline.read_bytes), panels("Written", |r| &r.timeline.written_bytes)];
-        let note = "Host bytes per second in each window of time.";
+        let panels = [
+            panels("Read", |r| &r.timeline.read_bytes),
+            panels("Written", |r| &r.timeline.written_bytes),
+            panels("Written to the platters", |r| &r.timeline.physical_written_bytes),
+        ];
+        let note = "Host bytes per second in each window of time, and what the drive wrote to its platters: the quotient of both is \
+                    the write amplification.";
         Figure::of_data("throughput", "Throughput", note, panels.into_iter().flatten(), NO_WINDOW)
     }
 

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use smrkit::layer::BASELINE;
 use smrkit::settings::{Arrival, Warmup};
 use smrkit::stats::measured::{Explanation, MEASURED, Measured, PAUSES_MAX, Pause};
-use smrkit::stats::outcome::{Causes, InFlight, MergedSource, Movement, Outcome, PowerCut, Steady};
+use smrkit::stats::outcome::{
+    Causes, Confidence, InFlight, Interval, MergedSource, Movement, Outcome, PowerCut, Steady, Unknown,
+};
 use smrkit::stats::verdict::Told;
 use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
@@ -270,6 +272,30 @@ pub fn cost(runs: &[Outcome]) -> Grid {
 /// Sectors written for each sector that the host wrote. Empty for a rebuild, whose writes do not depend on the host's.
 fn written_share(run: &Outcome, sectors: u64) -> String {
     format::ratio(run.write_amplification.and_then(|_| quotient(sectors, run.host_written_sectors)))
+}
+
+/// The table of 95 % confidence intervals by each run's own requests; `None` if no run has any.
+pub fn certainty(runs: &[Outcome]) -> Option<Grid> {
+    let header = ["run", "mean", "p50", "p95", "p99", "p99.9", "throughput", "amplification"];
+    let mut grid = Grid::new(header);
+    for (name, run) in named(runs) {
+        let Some(Confidence { all, host_bytes_per_s, write_amplification, .. }) = &run.confidence else { continue };
+        let mut row = vec![name];
+        row.extend([&all.mean, &all.p50, &all.p95, &all.p99, &all.p99_9].map(|of| ends(of, |ns| format::nanos(ns as u64))));
+        row.extend([ends(host_bytes_per_s, format::rate), ends(write_amplification, |ratio| format::times(Some(ratio)))]);
+        grid.rows.push(row);
+    }
+    grid.unless_empty()
+}
+
+/// The ends of an interval, or why they are not known.
+fn ends(interval: &Interval, text: impl Fn(f64) -> String) -> String {
+    match (interval.low.zip(interval.high), interval.unknown) {
+        (Some((low, high)), _) => format!("{} to {}", text(low), text(high)),
+        (None, Some(Unknown::TooFewRequests)) => "too few requests".into(),
+        (None, Some(Unknown::TooCorrelated)) => "too correlated".into(),
+        (None, None) => NONE.into(),
+    }
 }
 
 /// The disks and the requests in a line.

@@ -5,7 +5,7 @@ mod whole;
 
 use serde_json::Value;
 use smrkit::stats::measured::{MEASURED, Measured, Pause};
-use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
+use smrkit::stats::outcome::{Cleaning, Confidence, Interval, LatencyConfidence, Outcome, Scalar, Unknown};
 use smrkit::stats::verdict::Told;
 
 use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Numbers, Panel, Series, Style};
@@ -462,4 +462,22 @@ fn pauses_of_the_recorded_drive_are_told_with_what_explains_them() {
         table::pauses_told(&runs, Some(&measured)),
         ["measured: no request of the trace took a second or more."]
     );
+}
+
+#[test]
+fn intervals_show_their_ends_or_why_there_are_none() {
+    let known = |low, high| Interval { low: Some(low), high: Some(high), unknown: None };
+    let unknown = |why| Interval { unknown: Some(why), ..Interval::default() };
+    let all = LatencyConfidence {
+        mean: known(11.2e6, 13e6),
+        p99: unknown(Unknown::TooCorrelated),
+        p99_9: unknown(Unknown::TooFewRequests),
+        ..LatencyConfidence::default()
+    };
+    let confidence = Some(Confidence { all, host_bytes_per_s: known(3e6, 4e6), ..Confidence::default() });
+    let grid = table::certainty(&[in_place(), Outcome { confidence, ..rmw() }]).unwrap();
+    let cells = ["11.2 ms to 13 ms", "-", "-", "too correlated", "too few requests", "3 MB/s to 4 MB/s", "-"];
+    assert_eq!(grid.rows.len(), 1, "the other has none");
+    assert_eq!(grid.rows[0][1..], cells);
+    assert!(table::certainty(&[in_place()]).is_none());
 }

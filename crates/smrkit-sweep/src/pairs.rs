@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 use smrkit::error::Error;
 use smrkit_report::Grid;
-use smrkit_report::format::{NONE, fixed, short};
+use smrkit_report::format::{NONE, short};
 
 use crate::frame::{FlatRun, Frame, text};
-use crate::spread::{Spread, digits_of};
+use crate::spread::{Spread, with_interval};
 use crate::table::{
     RAW_SECTORS, cell, check_key, grouped, is_system, is_value, no_run_has, raw_unit, readable, varies, varying,
 };
@@ -190,17 +190,6 @@ fn line(names: Vec<Value>, key: &str, first: &[&FlatRun], second: &[&FlatRun]) -
         log_ratio: Spread::new(pairs.iter().map(|(a, b)| (b / a).ln())).filter(|_| is_positive),
         is_replay: has("trace") && !has("workload") && !has("run.rebuild"),
     })
-}
-
-/// A number and the ends of its interval, with the interval's first two digits: `1.73 (1.52 to 1.97)`.
-fn with_interval(value: f64, ends: Option<(f64, f64)>) -> String {
-    match ends {
-        Some((low, high)) if low < high => {
-            let digits = digits_of((high - low) / 2.0);
-            format!("{} ({} to {})", fixed(value, digits), fixed(low, digits), fixed(high, digits))
-        }
-        _ => short(value),
-    }
 }
 
 #[cfg(test)]

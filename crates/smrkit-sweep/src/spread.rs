@@ -1,5 +1,6 @@
 //! The mean of several runs and its 95 % confidence interval, by Student's t.
 
+use smrkit::stats::confidence::students_t;
 use smrkit_report::format::{fixed, short};
 
 /// The mean of a number over several runs of one kind, with its interval.
@@ -49,25 +50,23 @@ impl Spread {
     }
 }
 
+/// A number and the ends of its interval, with the interval's first two digits: `1.73 (1.52 to 1.97)`.
+pub(crate) fn with_interval(value: f64, ends: Option<(f64, f64)>) -> String {
+    match ends {
+        Some((low, high)) if low < high => {
+            let digits = digits_of((high - low) / 2.0);
+            format!("{} ({} to {})", fixed(value, digits), fixed(low, digits), fixed(high, digits))
+        }
+        _ => short(value),
+    }
+}
+
 /// The decimals that show two digits of half an interval: 2 for 0.664, -1 for 123.
-pub(crate) fn digits_of(half: f64) -> i32 {
+fn digits_of(half: f64) -> i32 {
     // Rounded first, since 0.0996 is 0.10.
     let rounded = format!("{half:.1e}");
     let exponent = rounded.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     1 - exponent.unwrap_or(0)
-}
-
-/// Half a 95 % confidence interval of the mean of `values` values, in standard errors.
-fn students_t(values: usize) -> f64 {
-    const TO_THIRTY: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-    ];
-    match values.checked_sub(2) {
-        None => 0.0,
-        // Beyond the table, an approximation whose error is below 0.001.
-        Some(at) => TO_THIRTY.get(at).copied().unwrap_or(1.96 + 2.46 / (at + 1) as f64),
-    }
 }
 
 #[cfg(test)]

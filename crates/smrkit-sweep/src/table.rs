@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use smrkit::error::Error;
 use smrkit::layer::BASELINE;
 use smrkit::names;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{Outcome, Unknown};
 use smrkit::units::Nanos;
 use smrkit_report::format::{NONE, count, time_unit};
 use smrkit_report::{Grid, Section, facts};
 
 use crate::frame::{FlatRun, Frame, SOURCES, rows, text, values};
-use crate::spread::Spread;
+use crate::spread::{Spread, with_interval};
 use crate::words::{self, unit, with_unit};
 
 /// Keys by which runs are distinguished, besides parameters and settings.
@@ -165,6 +165,37 @@ fn spreads<'a>(groups: impl Iterator<Item = &'a Vec<&'a FlatRun>>, key: &str) ->
     spreads.iter().any(Option::is_some).then_some(spreads)
 }
 
+/// What a run's own requests tell about the interval of a value: its end `low` or `high`, or `unknown`, the reason why there is none.
+fn confidence<'a>(row: &'a FlatRun, key: &str, part: &str) -> Option<&'a Value> {
+    row.get(&format!("confidence.{}.{part}", key.trim_start_matches("latency_ns.")))
+}
+
+/// The interval of a value of several seeds, or of a single run by its own requests.
+fn interval(value: Option<Spread>, rows: &[&FlatRun], key: &str) -> Option<(f64, f64)> {
+    match rows {
+        [row] => confidence(row, key, "low").and_then(Value::as_f64).zip(confidence(row, key, "high")?.as_f64()),
+        _ => value?.interval(),
+    }
+}
+
+/// The [`table`] as text, with a line below for each percentile that some runs have too few requests to tell.
+pub fn text_of(rows: &[FlatRun], keys: &[String], within: bool) -> Result<String, Error> {
+    let doubts = doubts(rows, keys).into_iter().map(|line| format!("\n\n{line}"));
+    Ok(table(rows, keys, within)?.text() + &doubts.collect::<String>())
+}
+
+/// A line for each percentile that some runs have too few requests to tell.
+fn doubts(rows: &[FlatRun], keys: &[String]) -> Vec<String> {
+    let line = |key: &String| {
+        let is_too_few = |row: &&FlatRun| {
+            confidence(row, key, "unknown").and_then(Value::as_str) == Some(Unknown::TooFewRequests.name())
+        };
+        let few = rows.iter().filter(is_too_few).count();
+        (few > 0).then(|| format!("{}: too few requests to tell it in {few} of {} runs.", words::name(key), rows.len()))
+    };
+    keys.iter().filter(|key| key.starts_with("latency_ns.") && key.contains(".p")).filter_map(line).collect()
+}
+
 /// Rows by their values of `keys`, in order of first sight.
 pub(crate) fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
     let mut groups: Vec<(Vec<String>, Vec<&FlatRun>)> = Vec::new();
@@ -192,8 +223,8 @@ pub(crate) fn raw_unit(key: &str) -> &'static str {
 }
 
 /// The table of the settings that varied and the values of `keys`. Runs that differ only in their seed share a line. Among the lines of
-/// each demand, the best by the first value is marked.
-pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
+/// each demand, the best by the first value is marked. With `within`, lines of a single run have the interval by its own requests.
+pub fn table(rows: &[FlatRun], keys: &[String], within: bool) -> Result<Grid, Error> {
     keys.iter().try_for_each(|key| check_key(rows, key))?;
     let names = varying(rows);
     let groups = grouped(rows, &names).into_iter();
@@ -218,7 +249,11 @@ pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
         header.push(with_unit(&words::name(key), &unit));
         for (at, (line, value)) in lines.iter_mut().zip(&values).enumerate() {
             let mark = if nth == 0 && best.contains(&at) { BEST } else { "" };
-            line.push(value.map_or(NONE.into(), |value| value.text(factor) + mark));
+            let text = |value: Spread| match interval(None, &groups[at], key).filter(|_| within) {
+                Some((low, high)) => with_interval(value.mean * factor, Some((low * factor, high * factor))),
+                None => value.text(factor),
+            };
+            line.push(value.map_or(NONE.into(), |value| text(value) + mark));
         }
     }
     Ok(Grid { header, rows: lines, best })
@@ -231,8 +266,12 @@ fn middle(values: &[Option<Spread>]) -> f64 {
     if most > 0.0 { (least * most).sqrt() } else { 0.0 }
 }
 
-/// The values shown for runs. The first one is decisive: the mean latency for requests at their own times, else the slowdown.
-pub fn default_keys(rows: &[FlatRun]) -> Vec<String> {
+/// The values shown for runs: the `asked` ones, if there are any. The first one is decisive: the mean latency for requests at their own
+/// times, else the slowdown.
+pub fn shown_keys(asked: &[String], rows: &[FlatRun]) -> Vec<String> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
     let measure = match rows.iter().any(|row| cell(row, "engine.arrival") == "trace") {
         true => "latency_ns.all.mean",
         false => "slowdown",
@@ -241,13 +280,16 @@ pub fn default_keys(rows: &[FlatRun]) -> Vec<String> {
     std::iter::once(measure).chain(others).map(str::to_string).collect()
 }
 
-/// The page of the sweep `name`: the table of its runs, and their settings. `docs/how-to/sweep.md` shows how to draw figures.
-pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
+/// The page of the sweep `name`: the table of its runs with the values of `keys`, and their settings. `docs/how-to/sweep.md` shows how to
+/// draw figures.
+pub fn page(name: &str, outcomes: &[Outcome], keys: &[String]) -> Result<String, Error> {
     let rows = rows(outcomes);
+    let keys = shown_keys(keys, &rows);
     let runs =
         format!("{} runs; the best of those that had the same requests are marked.", count(outcomes.len() as u64));
+    let text = std::iter::once(runs).chain(doubts(&rows, &keys)).collect();
     let sections = [
-        Section { text: vec![runs], ..Section::of_table("All runs", table(&rows, &default_keys(&rows))?) },
+        Section { text, ..Section::of_table("All runs", table(&rows, &keys, false)?) },
         Section::of_table("What was run", facts(outcomes)),
     ];
     Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))
@@ -261,7 +303,7 @@ pub fn runs(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
 }
 
 /// A frame for programs: a line for runs that differ only in their seed, with their number `n`, and for each number the mean and the ends
-/// of its 95 % confidence interval. A single run has no interval.
+/// of its 95 % confidence interval: over the seeds, or of a single run by its own requests.
 pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
     keys.iter().try_for_each(|key| check_key(rows, key))?;
     let names = varying(rows);
@@ -280,8 +322,8 @@ pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
             continue;
         };
         columns.extend(["mean", "low", "high"].map(|end| format!("{key}.{end}")));
-        for (line, value) in lines.iter_mut().zip(values) {
-            let interval = value.and_then(Spread::interval);
+        for ((line, value), (_, rows)) in lines.iter_mut().zip(values).zip(&groups) {
+            let interval = interval(value, rows, key);
             line.extend([json!(value.map(|value| value.mean)), json!(interval.map(|(low, _)| low))]);
             line.push(json!(interval.map(|(_, high)| high)));
         }

@@ -210,6 +210,11 @@ impl Tally {
         &self.writes[cause as usize]
     }
 
+    /// Sectors written, of all causes.
+    pub fn written_sectors(&self) -> u64 {
+        self.writes.iter().map(|writes| writes.sectors).sum()
+    }
+
     /// The times of reads and of writes.
     pub fn times(&self) -> CauseTimes {
         [&self.reads, &self.writes].map(|counters| counters.map(|counter| counter.ns))

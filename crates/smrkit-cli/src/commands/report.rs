@@ -8,7 +8,7 @@ use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{report, text_for};
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{default_keys, page, table};
+use smrkit_sweep::table::{page, shown_keys, text_of};
 
 use crate::output::{OutputOptions, pretty};
 use crate::paths;
@@ -32,6 +32,9 @@ pub struct Report {
     /// Show one sweep of the store, by the name of its file [default: all].
     #[arg(long, value_name = "NAME")]
     sweep: Option<String>,
+    /// Keys of a store's runs to show, separated by commas [default: as results].
+    #[arg(long, value_delimiter = ',', value_name = "KEY1,KEY2")]
+    show: Vec<String>,
     #[command(flatten)]
     outputs: OutputOptions,
 }
@@ -44,8 +47,8 @@ impl Report {
         {
             return self.of_store(store);
         }
-        if self.sweep.is_some() {
-            return Err(Error::Usage("--sweep names a sweep of a store: give the store's folder".into()).into());
+        if self.sweep.is_some() || !self.show.is_empty() {
+            return Err(Error::Usage("--sweep and --show choose from a store: give the store's folder".into()).into());
         }
         let outcomes = self.outcomes()?;
         let outputs = self.outputs.open()?;
@@ -60,10 +63,10 @@ impl Report {
         let outputs = self.outputs.open()?;
         let runs = &outcomes.runs;
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
-        let page = page(&name, runs)?;
+        let page = page(&name, runs, &self.show)?;
         let rows = rows(runs);
-        let table = table(&rows, &default_keys(&rows))?;
-        outputs.write(|| table.text() + "\n", || pretty(&outcomes), || page)?;
+        let text = text_of(&rows, &shown_keys(&self.show, &rows), false)?;
+        outputs.write(|| text + "\n", || pretty(&outcomes), || page)?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{default_keys, filter, intervals, runs, table};
+use smrkit_sweep::table::{filter, intervals, runs, shown_keys, text_of};
 
 use crate::output::{JsonTarget, pretty, print};
 
@@ -18,7 +18,8 @@ Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.
 differ in their seed alone share a line, as mean ± 95 % confidence interval with \
 their number n, and among the lines of one demand * marks the best of the \
 first value. CSV and Parquet have a line a run, or with --intervals a line as the table has, with the columns n, KEY.mean, KEY.low and \
-KEY.high; numbers are in full, and in the unit that the key ends in.
+KEY.high; numbers are in full, and in the unit that the key ends in. A run that has no other seeds, such as a replay, then has the \
+interval of its own requests.
 
 --compare pairs runs with the same requests and seed. Each line is the second's value as a multiple of the first's, with the 95 % \
 confidence interval; where a value may be 0 it is the difference.
@@ -44,8 +45,8 @@ pub struct Results {
     /// Compare two layers, drives or values of a setting, run by run.
     #[arg(long, value_name = "KEY=A,B", value_parser = wanted)]
     compare: Option<(String, String)>,
-    /// In CSV and Parquet, combine runs that differ only in their seed into one line with n, mean and 95 % confidence
-    /// interval.
+    /// Show 95 % confidence intervals: over the seeds, or of a single run by its own requests. In CSV and Parquet, runs
+    /// that differ only in their seed are one line.
     #[arg(long, conflicts_with = "compare")]
     intervals: bool,
     /// Format of the table.
@@ -91,7 +92,7 @@ impl Results {
             return Ok(());
         }
         let rows = rows(&outcomes);
-        let keys = if self.show.is_empty() { default_keys(&rows) } else { self.show };
+        let keys = shown_keys(&self.show, &rows);
         let pairs = self.compare.map(|(key, sides)| Pairs::new(&rows, &key, &sides, &keys)).transpose()?;
         let frame = || match &pairs {
             Some(pairs) => Ok(pairs.frame()),
@@ -105,7 +106,7 @@ impl Results {
         print(match (self.format, &pairs) {
             (TableFormat::Csv, _) => frame()?.csv(),
             (TableFormat::Table, Some(pairs)) => pairs.text(),
-            (TableFormat::Table, None) => table(&rows, &keys)?.text() + "\n",
+            (TableFormat::Table, None) => text_of(&rows, &keys, self.intervals)? + "\n",
         })
     }
 }

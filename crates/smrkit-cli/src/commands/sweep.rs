@@ -79,7 +79,7 @@ impl Sweep {
             folder.display()
         ))?;
         let outcomes = store.of_sweep(&plan.name)?;
-        report.map_or(Ok(()), |report| report.write(page(&plan.name, &outcomes)?.as_bytes()))?;
+        report.map_or(Ok(()), |report| report.write(page(&plan.name, &outcomes, &[])?.as_bytes()))?;
         if !interrupt.goes_on() {
             eprintln!("smrkit: interrupted; start it again to go on from there");
             return Ok(Done::Interrupted);

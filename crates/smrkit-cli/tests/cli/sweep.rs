@@ -117,6 +117,7 @@ fn a_sweep_has_a_page_that_its_store_gives_again() {
     let shown = at(&scratch, "report regions.results --sweep regions --report told.html").done();
     assert_eq!(read("swept.html"), read("told.html"));
     assert_eq!(shown, at(&scratch, "results regions.results").done(), "with the table of results");
+    assert!(at(&scratch, "report regions.results --show latency_ns.all.p99_9").done().contains("p99.9 latency"));
     let page = read("told.html");
     for part in ["12 runs; the best", "slowdown (×)", "class=\"best\""] {
         assert!(page.contains(part), "{part}");

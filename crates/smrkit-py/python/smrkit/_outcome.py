@@ -321,7 +321,8 @@ class Outcomes(_Presented, Sequence[Outcome]):
 
     def intervals(self, *keys: str) -> list[dict[str, Any]]:
         """One row for runs that differ in their seed alone: their number ``n``, and of each key the mean and the ends of its 95 % confidence
-        interval, which one run has not. Without keys, those that a table of a sweep shows.
+        interval. It is that over the seeds; of one run, such as a replay, that of its own requests (``confidence``). Without keys, those that
+        a table of a sweep shows.
 
         Examples
         --------

@@ -12,6 +12,8 @@ _KEYS = {
     "requests": ("requests/s", 1.0),
     "read_bytes": ("read, MB/s", 1e-6),
     "written_bytes": ("written, MB/s", 1e-6),
+    "physical_written_bytes": ("written to the platters, MB/s", 1e-6),
+    "write_amplification": ("write amplification", 1.0),
     "cache_fill": ("cache in use, %", 100.0),
 }
 
@@ -29,7 +31,7 @@ def draw_timelines(outcomes: Iterable[Any], key: str, ax: Any) -> Any:
     for outcome in outcomes:
         window_s = outcome.timeline.window_ns / 1e9
         scale = factor / (window_s if label.endswith("/s") else 1.0)
-        values = outcome.timeline[key]
+        values = _amplification(outcome.timeline) if key == "write_amplification" else outcome.timeline[key]
         ax.plot([at * window_s for at in range(len(values))], [value * scale for value in values], label=outcome.layer)
     ax.set_xlabel("s")
     ax.set_ylabel(label)
@@ -37,3 +39,9 @@ def draw_timelines(outcomes: Iterable[Any], key: str, ax: Any) -> Any:
         ax.set_yscale("log")
     ax.legend()
     return ax
+
+
+def _amplification(timeline: Any) -> list[float]:
+    """The write amplification in each window; a gap where the host wrote nothing."""
+    windows = zip(timeline.physical_written_bytes, timeline.written_bytes, strict=True)
+    return [physical / written if written else float("nan") for physical, written in windows]

@@ -232,6 +232,7 @@ fn timeline(windows: usize, window_ns: u64, fills: bool) -> Timeline {
         window_ns,
         read_bytes: requests.iter().map(|n| n * 1024).collect(),
         written_bytes: requests.iter().map(|n| n * 4096).collect(),
+        physical_written_bytes: requests.iter().map(|n| n * 10_240).collect(),
         longest_ns: (0..windows).map(|i| (longest(i) * 1e9) as u64).collect(),
         cache_fill: if fills {
             (0..windows).map(|i| (i as f64 / 30.0).min(1.0 - 0.04 * wave(i))).collect()

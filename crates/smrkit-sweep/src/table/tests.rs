@@ -19,7 +19,7 @@ fn whole_numbers_are_shown_whole_and_without_a_point() {
 
 #[test]
 fn seeds_share_a_line_that_shows_their_spread() {
-    let grid = table(&example(), &["slowdown".into()]).unwrap();
+    let grid = table(&example(), &["slowdown".into()], false).unwrap();
     assert_eq!(grid.header, ["layer", "cache (%)", "n", "slowdown (×)"]);
     assert_eq!(grid.rows, [["rmw", "1", "2", "5 ± 13"], ["log", "1", "1", "2.5"], ["log", "2", "1", "2 *"]]);
 }
@@ -53,7 +53,7 @@ fn the_best_is_that_of_its_demand_and_never_the_baseline() {
         ("slowdown".into(), json!(1)),
     ]));
     let cells: Vec<String> =
-        table(&rows, &["slowdown".into()]).unwrap().rows.into_iter().map(|mut row| row.pop().unwrap()).collect();
+        table(&rows, &["slowdown".into()], false).unwrap().rows.into_iter().map(|mut row| row.pop().unwrap()).collect();
     assert_eq!(cells, ["5 ± 13", "2.5 *", "2", "1"], "alone under zipf, nothing is better than it");
 }
 
@@ -70,7 +70,7 @@ fn requests_at_their_own_times_are_judged_by_their_mean_latency() {
             row
         };
         let rows = [run("rmw", 1.0, 9), run("log", 1.1, 5)];
-        table(&rows, &default_keys(&rows)).unwrap().best
+        table(&rows, &shown_keys(&[], &rows), false).unwrap().best
     };
     assert_eq!((of("trace"), of("flat-out")), (vec![1], vec![0]));
 }
@@ -131,11 +131,11 @@ fn only_the_first_value_is_marked_and_texts_stay_texts() {
         row.insert("verdict.text".into(), json!(["a", "b", "c", "d"][nth]));
         row.insert("requests".into(), json!(100 - nth));
     }
-    let grid = table(&rows, &["slowdown", "verdict.text", "requests"].map(String::from)).unwrap();
+    let grid = table(&rows, &["slowdown", "verdict.text", "requests"].map(String::from), false).unwrap();
     let rows: Vec<Vec<String>> = grid.rows.into_iter().map(|row| row[3..].to_vec()).collect();
     assert_eq!(rows, [["5 ± 13", "a", "99.5 ± 6.4"], ["2.5", "c", "98"], ["2 *", "d", "97"]]);
     assert_eq!(grid.best, [2]);
-    assert!(table(&example(), &["colour".into()]).is_err());
+    assert!(table(&example(), &["colour".into()], false).is_err());
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn durations_are_shown_as_people_write_them_and_found_by_any_spelling() {
             json!({"layer": "log", "parameters": {"idle_delay": delay}, "engine": {"depth": slowdown}, "slowdown": slowdown}),
         )
     };
-    let grid = table(&[of("1100ms", 1), of("24780us", 2), of("0s", 0)], &["slowdown".into()]).unwrap();
+    let grid = table(&[of("1100ms", 1), of("24780us", 2), of("0s", 0)], &["slowdown".into()], false).unwrap();
     let cells: Vec<&str> = grid.rows.iter().flat_map(|row| [row[1].as_str(), row[2].as_str()]).collect();
     assert_eq!(cells, ["1", "1.1 s", "2", "24.78 ms", "0", "0s"]);
     assert!(is_value("1100ms", "1.1s") && is_value("log", "log"));
@@ -193,7 +193,7 @@ fn of_rates_the_highest_is_the_best() {
         FlatRun::from_iter(rates.into_iter().chain([("layer".into(), json!(layer)), ("slowdown".into(), json!(rate))]))
     };
     let rows = [of("rmw", 1), of("log", 3), of("vguard", 2)];
-    let best = |key: &str| table(&rows, &[key.into()]).unwrap().best;
+    let best = |key: &str| table(&rows, &[key.into()], false).unwrap().best;
     assert_eq!(best("verdict.rate_after_bytes_per_s"), [1]);
     assert_eq!(best("verdict.cache_full_at_s"), [1]);
     assert_eq!(best("slowdown"), [0]);
@@ -230,7 +230,7 @@ fn outcomes_are_kept_by_all_of_their_values_and_unknown_ones_refused() {
         let said = check_key(std::slice::from_ref(&row), key).unwrap_err().to_string();
         assert!(said.ends_with("did you mean latency_ns.all.p99_9?"), "{said}");
     }
-    let mistyped = table(&example(), &["slowdwn".into()]).unwrap_err().to_string();
+    let mistyped = table(&example(), &["slowdwn".into()], false).unwrap_err().to_string();
     assert!(mistyped.ends_with("did you mean slowdown?"), "{mistyped}");
 }
 
@@ -240,12 +240,33 @@ fn a_column_has_the_unit_of_its_middle() {
         FlatRun::from([("layer".into(), json!(layer)), ("latency_ns.all.mean".into(), json!(mean))])
     };
     let head = |rows: &[FlatRun]| {
-        let grid = table(rows, &["latency_ns.all.mean".into()]).unwrap();
+        let grid = table(rows, &["latency_ns.all.mean".into()], false).unwrap();
         (grid.header[1].clone(), grid.rows.iter().map(|row| row[1].clone()).collect::<Vec<_>>().join(" "))
     };
     // The middle of 4 µs and 4 s is 4 ms.
     let rows = [of("a", Some(4e3)), of("b", Some(4e9)), of("c", None)];
     assert_eq!(head(&rows), ("mean latency (ms)".into(), "0.004 * 4,000 -".into()));
     assert_eq!(head(&rows[2..]), ("mean latency".into(), "-".into()));
-    assert!(table(&[], &["slowdown".into()]).unwrap().rows.is_empty());
+    assert!(table(&[], &["slowdown".into()], false).unwrap().rows.is_empty());
+}
+
+#[test]
+fn a_single_run_has_the_interval_of_its_own_requests() {
+    let run = |seed: u64, p99: serde_json::Value| {
+        let latency = json!({"all": {"p99": 30_000_000}});
+        flat(json!({"layer": "log", "seed": seed, "latency_ns": latency, "confidence": {"all": {"p99": p99}}}))
+    };
+    let keys = ["latency_ns.all.p99".to_string()];
+    let own = json!({"low": 2e7, "high": 5e7});
+    let shown = |rows: &[FlatRun], within| table(rows, &keys, within).unwrap().rows[0].last().cloned().unwrap();
+    let one = [run(1, own.clone())];
+    assert_eq!((shown(&one, true), shown(&one, false)), ("30 (20 to 50)".into(), "30".into()));
+    let frame = intervals(&one, &keys).unwrap();
+    assert_eq!(frame.rows, [[json!("log"), json!(1), json!(3e7), json!(2e7), json!(5e7)]]);
+    let seeds = [run(1, own.clone()), run(2, own)];
+    assert_eq!(shown(&seeds, true), "30", "those of seeds count");
+    let few = run(1, json!({"low": null, "high": null, "unknown": "too-few-requests"}));
+    assert_eq!(shown(std::slice::from_ref(&few), true), "30");
+    assert_eq!(doubts(&[one[0].clone(), few], &keys), ["p99 latency: too few requests to tell it in 1 of 2 runs."]);
+    assert!(doubts(&one, &keys).is_empty());
 }

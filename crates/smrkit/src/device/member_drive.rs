@@ -22,7 +22,7 @@ use crate::state::{self, State};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{CommandTimes, PowerCut};
 use crate::stats::rebuild::{BusyTimes, MemberRebuild};
-use crate::stats::timeline::TimelineBuilder;
+use crate::stats::timeline::{Reading, TimelineBuilder};
 use crate::tally::CauseTimes;
 use crate::units::{Lba, Nanos};
 
@@ -451,7 +451,7 @@ impl MemberDrive {
             let (device, cache) = (&self.device, &self.write_cache);
             counts.commands += 1;
             counts.times.count(times.end - sent);
-            counts.all.count(request, times, || gauges(device, cache));
+            counts.all.count(request, times, || reading(device, cache));
         }
     }
 
@@ -754,6 +754,11 @@ impl MemberDrive {
         gauges(&self.device, &self.write_cache)
     }
 
+    /// The gauges, and what was written to the platters.
+    pub fn reading(&self) -> Reading {
+        reading(&self.device, &self.write_cache)
+    }
+
     /// Fills it as if each sector had been written once, in order; in check mode with these stamps.
     pub fn fill(&mut self, stamps: FirstStamps) {
         self.device.fill();
@@ -809,6 +814,10 @@ fn gauges(device: &LayeredDisk, cache: &Option<Box<WriteCache>>) -> Gauges {
         gauges.others.push(Gauge::count("write_cache_sectors", cache.sectors as f64));
     }
     gauges
+}
+
+fn reading(device: &LayeredDisk, cache: &Option<Box<WriteCache>>) -> Reading {
+    Reading { gauges: gauges(device, cache), written_sectors: device.disk.tally().written_sectors() }
 }
 
 fn no_counts() -> HostCounts {

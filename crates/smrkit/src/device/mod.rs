@@ -30,6 +30,7 @@ use crate::medium::Buf;
 use crate::request::Request;
 use crate::state::{self, State};
 use crate::stats::counts::Times;
+use crate::stats::timeline::Reading;
 use crate::units::{Lba, Nanos};
 
 /// Stamps of the sectors of a member that began full, one each.
@@ -270,6 +271,17 @@ impl Device {
         match self {
             Device::Drive(drive) => drive.gauges(),
             Device::Array(array) => joined_gauges(array.working().map(MemberDrive::gauges)),
+        }
+    }
+
+    /// What the device shows: gauges, and what was written to the platters.
+    pub fn reading(&self) -> Reading {
+        match self {
+            Device::Drive(drive) => drive.reading(),
+            Device::Array(array) => Reading {
+                gauges: self.gauges(),
+                written_sectors: array.drives().iter().map(|drive| drive.reading().written_sectors).sum(),
+            },
         }
     }
 

@@ -383,7 +383,7 @@ impl<'a> Engine<'a> {
             return self.warm_up(request);
         }
         let device = &self.device;
-        self.counts.count(request, times, || device.gauges());
+        self.counts.count(request, times, || device.reading());
         if self.has_work {
             self.task.completed(request, times);
         }

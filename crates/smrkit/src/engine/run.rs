@@ -65,7 +65,7 @@ impl Run {
         self.check_power_cut()?;
         let timeline = self.window.map_or_else(TimelineBuilder::default, TimelineBuilder::fixed);
         let commit = observer.commit().map(str::to_string);
-        let counts = HostCounts::new(timeline).of_sources(source.sources());
+        let counts = HostCounts::new(timeline).of_sources(source.sources()).in_blocks();
         let mut device = self.system.build(settings)?;
         let begin = match (&self.from_state, settings.prefill) {
             (Some(saved), Prefill::Saved) => saved.restore(&self.system, &mut device)?,
@@ -85,7 +85,7 @@ impl Run {
         // Reads of the final verification are no part of the outcome.
         engine.device.drives_mut().iter_mut().for_each(|drive| drive.record(None));
         let counts = std::mem::replace(&mut engine.counts, HostCounts::new(TimelineBuilder::default()));
-        let host = counts.finish(&engine.device.gauges());
+        let host = counts.finish(&engine.device.reading());
         let mut outcome = self.system.outcome(&mut engine.device, settings, host, &commit)?;
         // After the outcome is taken: a rebuild's report lets the members finish cleaning, which is no part of it.
         let rebuild = match engine.device.array_mut() {
@@ -181,7 +181,7 @@ impl SystemRun {
             Device::Array(array) => {
                 let host_sectors = array.layout.host_sectors;
                 let members = self.drives().iter().zip(array.drives_mut()).map(|(run, drive)| {
-                    let host = drive.take_counts().finish(&drive.gauges());
+                    let host = drive.take_counts().finish(&drive.reading());
                     let outcome = run.outcome(drive, host)?;
                     Ok(Run::new(run.clone(), *settings).identified(outcome, commit.clone()))
                 });

@@ -1,10 +1,10 @@
 //! Counts of the host's requests during a run, and a row for each request, for `--requests`.
 
+use super::confidence::{Blocks, Confidence, Mark};
 use super::latency::{Latencies, LatencyCounts, LatencyLists};
 use super::records::{Commands, STALL_7S, STALL_30S, SourceCounts};
-use super::timeline::{Timeline, TimelineBuilder};
+use super::timeline::{Reading, Timeline, TimelineBuilder};
 use super::verdict::Verdict;
-use crate::layer::Gauges;
 use crate::request::{Op, Request};
 use crate::tally::adjusted;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -66,6 +66,8 @@ pub struct HostCounts {
     /// Counts and latencies by source; empty if all requests are of one.
     by_source: Vec<(SourceCounts, LatencyCounts)>,
     timeline: TimelineBuilder,
+    /// Blocks of requests, for confidence intervals; `None` where none are wanted, as of members of arrays.
+    blocks: Option<Blocks>,
 }
 
 impl HostCounts {
@@ -80,6 +82,7 @@ impl HostCounts {
             latency: LatencyCounts::default(),
             by_source: Vec::new(),
             timeline,
+            blocks: None,
         }
     }
 
@@ -89,14 +92,19 @@ impl HostCounts {
         self
     }
 
+    /// The same, with confidence intervals.
+    pub fn in_blocks(self) -> HostCounts {
+        HostCounts { blocks: Some(Blocks::default()), ..self }
+    }
+
     /// Begins counting at `now`.
     pub fn begin(&mut self, now: Nanos) {
         (self.begin, self.end, self.last_arrival) = (now, now, now);
     }
 
-    /// Counts a request. `gauges` is called at the end of a window.
+    /// Counts a request. `reading` is called at the end of a window or a block.
     #[inline(always)]
-    pub fn count(&mut self, request: &Request, times: &Times, gauges: impl FnOnce() -> Gauges) {
+    pub fn count(&mut self, request: &Request, times: &Times, reading: impl Fn() -> Reading) {
         let latency_ns = (times.end - times.arrival).0;
         let totals = &mut self.totals;
         totals.requests += 1;
@@ -132,9 +140,15 @@ impl HostCounts {
         }
         let since = times.end.since(self.begin);
         if self.timeline.is_over(since) {
-            self.timeline.turn(since, &gauges());
+            self.timeline.turn(since, &reading());
         }
         self.timeline.count(request.op, sectors, latency_ns);
+        if let Some(blocks) = &mut self.blocks
+            && blocks.count(request.op, latency_ns)
+        {
+            let physical_sectors = reading().written_sectors;
+            blocks.end(Mark::new(&self.totals, &self.latency, since, physical_sectors));
+        }
     }
 
     /// Notes that a request waits for cleaning from `moment` on, which may be before counting began. All earlier completions have been
@@ -181,10 +195,17 @@ impl HostCounts {
         }
     }
 
-    /// Ends counting. `gauges` are those at the end.
-    pub(crate) fn finish(mut self, gauges: &Gauges) -> HostSide {
-        let timeline = std::mem::take(&mut self.timeline).finish(gauges);
-        HostSide { latency: self.latency.list(), timeline, counts: self }
+    /// Ends counting. `reading` is that of the end.
+    pub(crate) fn finish(mut self, reading: &Reading) -> HostSide {
+        let timeline = std::mem::take(&mut self.timeline).finish(reading);
+        let latency = self.latency.list();
+        let distributions = latency.distributions();
+        let confidence = self.blocks.take().map(|blocks| {
+            let whole = Mark::new(&self.totals, &self.latency, self.elapsed(), reading.written_sectors);
+            blocks.confidence(&whole, &distributions)
+        });
+        let [all, read, write] = distributions.map(|own| own.summary());
+        HostSide { latency, latency_ns: Latencies { all, read, write }, confidence, timeline, counts: self }
     }
 }
 
@@ -194,6 +215,10 @@ pub(crate) struct HostSide {
     pub counts: HostCounts,
     /// Latencies, listed.
     pub latency: LatencyLists,
+    /// Their summaries.
+    pub latency_ns: Latencies,
+    /// Confidence intervals, if they were wanted.
+    pub confidence: Option<Confidence>,
     /// The course of time.
     pub timeline: Timeline,
 }

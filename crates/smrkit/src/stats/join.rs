@@ -275,6 +275,7 @@ pub(super) fn overlaid(column: &Joined<Timeline>) -> Result<Timeline, Error> {
         requests: joined(|one| &one.requests, Add::add),
         read_bytes: joined(|one| &one.read_bytes, Add::add),
         written_bytes: joined(|one| &one.written_bytes, Add::add),
+        physical_written_bytes: joined(|one| &one.physical_written_bytes, Add::add),
         longest_ns: joined(|one| &one.longest_ns, u64::max),
         cache_fill: mean(&fills.collect::<Vec<(f64, Vec<f64>)>>()),
         gauges: Default::default(),

@@ -118,20 +118,35 @@ pub(super) mod wide {
 /// Number of buckets between two powers of two, as a power of two.
 const OCTAVE_BITS: u32 = 14;
 
+/// The same of the steps of a coarse distribution, which are at most a thirty-second of the latency wide.
+const STEP_BITS: u32 = 5;
+
 /// The last bucket, with latencies up to `u64::MAX`.
 const LAST: u64 = index(u64::MAX);
 
 /// The number of a latency's bucket.
 #[inline]
 const fn index(ns: u64) -> u64 {
-    let shift = (64 - ns.leading_zeros()).saturating_sub(OCTAVE_BITS + 1);
-    ((shift as u64) << OCTAVE_BITS) + (ns >> shift)
+    numbered::<OCTAVE_BITS>(ns)
+}
+
+/// The number of a latency's interval, if there are 2^`BITS` between two powers of two.
+#[inline]
+const fn numbered<const BITS: u32>(ns: u64) -> u64 {
+    let shift = (64 - ns.leading_zeros()).saturating_sub(BITS + 1);
+    ((shift as u64) << BITS) + (ns >> shift)
 }
 
 /// The largest latency of a bucket.
 fn largest(index: u64) -> u64 {
     let shift = (index >> OCTAVE_BITS).saturating_sub(1);
     (index - (shift << OCTAVE_BITS)) << shift | ((1 << shift) - 1)
+}
+
+/// The number of the step that a latency is in.
+#[inline]
+pub(super) fn step(ns: u64) -> usize {
+    numbered::<STEP_BITS>(ns) as usize
 }
 
 /// Latencies of one operation. The latest wait in a list and are counted many at a time, because counters are seldom in the processor's
@@ -330,48 +345,80 @@ impl OpList {
     }
 }
 
-/// The summary of several lists together.
-fn summary(lists: &[&OpList]) -> Latency {
-    let mut values: Vec<(u64, u64)> = lists.iter().flat_map(|list| &list.values).copied().collect();
-    // The stable sort only has to merge ascending runs.
-    values.sort();
-    let count: u64 = values.iter().fold(0u64, |sum, value| sum.saturating_add(value.1));
-    if count == 0 {
-        return Latency::default();
-    }
-    let max = lists.iter().map(|list| list.max_ns).max().unwrap_or(0);
-    let sum_ns: u128 = lists.iter().map(|list| list.sum_ns).sum();
-    let (mut at, mut below) = (0, 0u64);
-    // Only correct for rising shares, because it continues where the last call ended.
-    let mut percentile = |per_mille: u64| {
-        let rank = nearest_rank(count, per_mille);
-        while below.saturating_add(values[at].1) < rank {
-            below += values[at].1;
-            at += 1;
+/// Latencies of some operations together.
+pub(super) struct Distribution {
+    /// The largest latency of each occupied bucket, ascending, and the number of latencies up to it.
+    up_to: Vec<(u64, u64)>,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl Distribution {
+    fn of(lists: &[&OpList]) -> Distribution {
+        let mut up_to: Vec<(u64, u64)> = lists.iter().flat_map(|list| &list.values).copied().collect();
+        // The stable sort only has to merge ascending runs.
+        up_to.sort();
+        let mut below = 0u64;
+        for (_, count) in &mut up_to {
+            below = below.saturating_add(*count);
+            *count = below;
         }
-        values[at].0.min(max)
-    };
-    Latency {
-        count,
-        mean: ((sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
-        p50: percentile(500),
-        p90: percentile(900),
-        p95: percentile(950),
-        p99: percentile(990),
-        p99_5: percentile(995),
-        p99_9: percentile(999),
-        max,
+        let max_ns = lists.iter().map(|list| list.max_ns).max().unwrap_or(0);
+        Distribution { up_to, sum_ns: lists.iter().map(|list| list.sum_ns).sum(), max_ns }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.up_to.last().map_or(0, |last| last.1)
+    }
+
+    /// The latency of this rank, from 1 to their number.
+    pub(super) fn at_rank(&self, rank: u64) -> u64 {
+        let at = self.up_to.partition_point(|&(_, count)| count < rank);
+        self.up_to.get(at).map_or(self.max_ns, |value| value.0.min(self.max_ns))
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.sum_ns as f64 / self.count() as f64
+    }
+
+    /// The variance of a single latency.
+    pub(super) fn variance(&self) -> f64 {
+        let (mean, mut below, mut squares) = (self.mean(), 0, 0.0);
+        for &(ns, count) in &self.up_to {
+            squares += (ns as f64 - mean).powi(2) * (count - below) as f64;
+            below = count;
+        }
+        squares / self.count() as f64
+    }
+
+    pub(super) fn summary(&self) -> Latency {
+        let count = self.count();
+        if count == 0 {
+            return Latency::default();
+        }
+        let percentile = |per_mille| self.at_rank(nearest_rank(count, per_mille));
+        Latency {
+            count,
+            mean: ((self.sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
+            p50: percentile(500),
+            p90: percentile(900),
+            p95: percentile(950),
+            p99: percentile(990),
+            p99_5: percentile(995),
+            p99_9: percentile(999),
+            max: self.max_ns,
+        }
     }
 }
 
 /// The rank, from 1, of the value that this share of `count` values doesn't exceed.
-fn nearest_rank(count: u64, per_mille: u64) -> u64 {
+pub(super) fn nearest_rank(count: u64, per_mille: u64) -> u64 {
     (u128::from(count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64
 }
 
 /// The largest value of `ns`'s step in a histogram; steps are at most a thirty-second of the value wide.
 pub fn step_end(ns: u64) -> u64 {
-    let shift = (64 - ns.leading_zeros()).saturating_sub(6);
+    let shift = (64 - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
     (ns >> shift) << shift | ((1 << shift) - 1)
 }
 
@@ -388,6 +435,11 @@ impl LatencyCounts {
         self.0.iter_mut().zip([read, write, flush, discard]).try_for_each(|(counts, text)| counts.add(text))
     }
 
+    /// The exact sum of each operation so far.
+    pub(super) fn sums_ns(&self) -> [u128; 4] {
+        self.0.each_ref().map(|own| own.sum_ns)
+    }
+
     /// A list of all so far.
     pub fn list(&self) -> LatencyLists {
         LatencyLists(self.0.each_ref().map(BucketCounts::list))
@@ -397,13 +449,19 @@ impl LatencyCounts {
 impl LatencyLists {
     /// The summaries of all, reads and writes.
     pub fn summary(&self) -> Latencies {
+        let [all, read, write] = self.distributions().map(|own| own.summary());
+        Latencies { all, read, write }
+    }
+
+    /// Latencies of all operations, of reads and of writes.
+    pub(super) fn distributions(&self) -> [Distribution; 3] {
         let [read, write, ..] = self.0.each_ref();
-        Latencies { all: summary(&self.0.each_ref()), read: summary(&[read]), write: summary(&[write]) }
+        [Distribution::of(&self.0.each_ref()), Distribution::of(&[read]), Distribution::of(&[write])]
     }
 
     /// The distribution of each operation: reads, writes, flushes, discards.
     pub fn by_op(&self) -> [Latency; 4] {
-        self.0.each_ref().map(|list| summary(&[list]))
+        self.0.each_ref().map(|list| Distribution::of(&[list]).summary())
     }
 
     /// The fine buckets, as text.
@@ -517,6 +575,7 @@ mod tests {
             ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
             pairs[1].count_waiting();
             let [waiting, counted] = [pairs[0].list(), pairs[1].list()];
+            let summary = |of: &[&OpList]| Distribution::of(of).summary();
             let both = summary(&[&waiting, &counted]);
             prop_assert!(pairs[0].counts.is_empty());
             prop_assert_eq!(summary(&[&waiting]), summary(&[&counted]));

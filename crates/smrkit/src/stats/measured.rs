@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::{HostCounts, Times};
 use super::outcome::Outcome;
-use super::timeline::TimelineBuilder;
-use crate::layer::{BASELINE, Gauges};
+use super::timeline::{Reading, TimelineBuilder};
+use crate::layer::BASELINE;
 use crate::request::Request;
 use crate::units::Nanos;
 
@@ -73,14 +73,14 @@ pub struct MeasuredBuilder {
 
 impl Default for MeasuredBuilder {
     fn default() -> MeasuredBuilder {
-        MeasuredBuilder { host: HostCounts::new(TimelineBuilder::default()), pauses: Vec::new() }
+        MeasuredBuilder { host: HostCounts::new(TimelineBuilder::default()).in_blocks(), pauses: Vec::new() }
     }
 }
 
 impl MeasuredBuilder {
     /// Counts a request. Requests come in the order of completion.
     pub fn count(&mut self, request: &Request, times: &Times) {
-        self.host.count(request, times, Gauges::default);
+        self.host.count(request, times, Reading::default);
         let longest_ns = (times.end - times.arrival).0;
         if longest_ns < PAUSE.0 {
             return;
@@ -126,7 +126,7 @@ impl MeasuredBuilder {
             commit: first.commit.clone(),
             ..Outcome::default()
         };
-        run.measure_host(self.host.finish(&Gauges::default()));
+        run.measure_host(self.host.finish(&Reading::default()));
         Some(Measured { run, pauses: self.pauses })
     }
 }

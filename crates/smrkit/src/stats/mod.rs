@@ -1,5 +1,6 @@
 //! Results of a run: the table of an outcome, and the counters and distributions behind it.
 
+pub mod confidence;
 pub mod latency;
 pub mod timeline;
 mod records;

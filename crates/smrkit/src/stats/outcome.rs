@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::HostSide;
 use super::join::*;
+pub use super::confidence::{Confidence, Interval, LatencyConfidence, Unknown};
 pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLatencies};
 use super::measured::Measured;
 pub use super::rebuild::Rebuild;
@@ -26,6 +27,7 @@ use crate::record;
 use crate::record::{Column, Table};
 use crate::settings::Settings;
 use crate::tally::{Cause, Counter};
+use crate::units::SECTOR_BYTES;
 
 /// The file: one record a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -200,11 +202,17 @@ outcome! {
             /// Elapsed time / elapsed time of `in-place` on the same requests. If `in-place` was not asked for, it is
             /// run without being listed. If the numbers of requests differ, times per request are compared.
             pub slowdown: Option<f64> [drives: unset, runs: unset];
+            /// Bytes read and written by the host per second of `elapsed_ns`.
+            pub host_bytes_per_s: Option<f64> [drives: unset, runs: derived];
+            /// How certain the run's own values are ([confidence intervals](#confidence-intervals)); absent for a member
+            /// of an array and for merged runs.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub confidence: Option<Confidence> [drives: unset, runs: unset] host |host| host.confidence;
         }
         "Time and space" {
             /// Latency from arrival to completion.
             pub latency_ns: Latencies [drives: unset, runs: derived, row: [("/all/mean", Row::Listed), ("/all/max", Row::Present)]]
-                host |host| host.latency.summary();
+                host |host| host.latency_ns;
             /// Sum of the times that requests waited, including waits for cleaning; written as text from 2^64 on.
             #[serde(with = "super::latency::wide")]
             pub wait_ns: u128 [drives: unset, runs: sum] host |host| host.counts.totals.wait_ns;
@@ -342,6 +350,11 @@ impl Outcome {
         let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
         self.write_overloading = ratio(excess, adjusted.host_write);
         self.write_amplification = ratio(self.physical_written_sectors.total as f64, self.host_written_sectors);
+        let host_bytes = (self.host_read_sectors + self.host_written_sectors) * SECTOR_BYTES;
+        self.host_bytes_per_s = (self.elapsed_ns > 0).then(|| host_bytes as f64 * 1e9 / self.elapsed_ns as f64);
+        if let Some(confidence) = self.confidence.as_mut().filter(|_| has_rebuild) {
+            confidence.write_amplification = Interval::default();
+        }
         self.verdict.conclude(&self.latency_ns, self.host_read_sectors + self.host_written_sectors, self.elapsed_ns);
         self.members = self.members.into_iter().map(|member| member.conclude_with_members(has_rebuild)).collect();
         self.verdict.text = sentence(&self);

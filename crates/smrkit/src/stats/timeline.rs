@@ -46,6 +46,9 @@ record! {
         pub read_bytes: Vec<u64>,
         /// Bytes that these requests wrote.
         pub written_bytes: Vec<u64>,
+        /// Bytes written to the platters in each window. Divided by `written_bytes` of the same windows, they are the
+        /// write amplification over time. What one request took several windows for counts in the last of them.
+        pub physical_written_bytes: Vec<u64>,
         /// Longest latency of these requests.
         pub longest_ns: Vec<u64>,
         /// Share of the persistent cache in use at each window's end, 0 to 1; empty if the layer has none. For an
@@ -125,11 +128,21 @@ impl Phase {
     }
 }
 
+/// What a device shows between two requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Gauges of the layers.
+    pub gauges: Gauges,
+    /// Sectors written to the platters since counting began.
+    pub written_sectors: u64,
+}
+
 #[derive(Clone, Default)]
 struct TimelineWindow {
     requests: u64,
     read_sectors: u64,
     written_sectors: u64,
+    physical_sectors: u64,
     longest_ns: u64,
     cache_fill: Option<f64>,
     gauges: Vec<Gauge>,
@@ -144,6 +157,8 @@ pub struct TimelineBuilder {
     current_end_ns: u64,
     /// Gauges at the last [`TimelineBuilder::turn`].
     shown: Option<Gauges>,
+    /// Sectors written to the platters until then.
+    physical_sectors: u64,
 }
 
 impl Default for TimelineBuilder {
@@ -163,6 +178,7 @@ impl TimelineBuilder {
             current: TimelineWindow::default(),
             current_end_ns: window.0,
             shown: None,
+            physical_sectors: 0,
         }
     }
 
@@ -177,13 +193,17 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` is in the current one. If a request lasted for several, the last of them gets the current `gauges`, and the
-    /// others those of the previous turn, because a layer's gauges are unknown while it serves a request. At the first turn all get the
+    /// Ends windows until `time` is in the current one. If a request lasted for several, the last of them gets the current `reading`, and the
+    /// others the gauges of the previous turn, because a layer's gauges are unknown while it serves a request. At the first turn all get the
     /// current ones.
     #[cold]
-    pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
+    pub fn turn(&mut self, time: Nanos, reading: &Reading) {
+        let gauges = &reading.gauges;
         while self.is_over(time) {
             let is_last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
+            if is_last {
+                self.current.physical_sectors = self.written_since(reading);
+            }
             let previous = self.shown.take().unwrap_or_else(|| gauges.clone());
             self.end_window(if is_last { gauges } else { &previous });
             self.shown = Some(previous);
@@ -192,6 +212,13 @@ impl TimelineBuilder {
             }
         }
         self.shown = Some(gauges.clone());
+    }
+
+    /// Sectors written to the platters since the last reading.
+    fn written_since(&mut self, reading: &Reading) -> u64 {
+        let before = std::mem::replace(&mut self.physical_sectors, reading.written_sectors);
+        // An array counts less than before when a drive has failed.
+        reading.written_sectors.saturating_sub(before)
     }
 
     fn end_window(&mut self, gauges: &Gauges) {
@@ -223,9 +250,14 @@ impl TimelineBuilder {
     }
 
     /// The finished timeline; the last window may be shorter than the others.
-    pub fn finish(mut self, gauges: &Gauges) -> Timeline {
+    pub fn finish(mut self, reading: &Reading) -> Timeline {
+        let rest = self.written_since(reading);
         if self.current.requests > 0 {
-            self.end_window(gauges);
+            self.end_window(&reading.gauges);
+        }
+        // Without a request since the last turn, they are writes of that time.
+        if let Some(last) = self.windows.last_mut() {
+            last.physical_sectors += rest;
         }
         let windows = &self.windows;
         let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -239,6 +271,7 @@ impl TimelineBuilder {
             requests: windows.iter().map(|w| w.requests).collect(),
             read_bytes: windows.iter().map(|w| w.read_sectors * SECTOR_BYTES).collect(),
             written_bytes: windows.iter().map(|w| w.written_sectors * SECTOR_BYTES).collect(),
+            physical_written_bytes: windows.iter().map(|w| w.physical_sectors * SECTOR_BYTES).collect(),
             longest_ns: windows.iter().map(|w| w.longest_ns).collect(),
             cache_fill: windows.iter().filter_map(|w| w.cache_fill).collect(),
             gauges: by_name,
@@ -254,6 +287,7 @@ impl TimelineWindow {
             requests: self.requests + later.requests,
             read_sectors: self.read_sectors + later.read_sectors,
             written_sectors: self.written_sectors + later.written_sectors,
+            physical_sectors: self.physical_sectors + later.physical_sectors,
             longest_ns: self.longest_ns.max(later.longest_ns),
             cache_fill: later.cache_fill,
             gauges: later.gauges.clone(),
@@ -267,7 +301,10 @@ mod tests {
 
     #[test]
     fn windows_that_pass_at_once_show_what_was_shown_before() {
-        let fill = |fill: f64| Gauges { cache_fill: Some(fill), others: vec![Gauge::count("tracks", 10.0 * fill)] };
+        let fill = |fill: f64| Reading {
+            gauges: Gauges { cache_fill: Some(fill), others: vec![Gauge::count("tracks", 10.0 * fill)] },
+            written_sectors: (10.0 * fill).round() as u64,
+        };
         let mut builder = TimelineBuilder::fixed(Nanos(10));
         assert!(!builder.is_over(Nanos(9)) && builder.is_over(Nanos(10)));
         builder.count(Op::Read, 2, 7);
@@ -288,6 +325,7 @@ mod tests {
                 requests: vec![2, 1, 0, 0, 1, 1],
                 read_bytes: vec![1024, 0, 0, 0, 0, 512],
                 written_bytes: vec![0, 1536, 0, 0, 0, 0],
+                physical_written_bytes: vec![512, 0, 0, 2048, 1024, 1024],
                 longest_ns: vec![7, 5, 0, 0, 1, 2],
                 cache_fill: expected.to_vec(),
                 gauges: BTreeMap::from([("tracks".to_string(), expected.map(|fill| 10.0 * fill).to_vec())]),
@@ -333,19 +371,21 @@ mod tests {
             requests: n,
             read_sectors: 10 * n,
             written_sectors: 100 * n,
+            physical_sectors: 1000 * n,
             longest_ns: 7 - n,
             cache_fill: Some(n as f64),
             gauges: vec![Gauge::count("n", n as f64)],
         };
         let joined = window(1).followed_by(&window(2));
         assert_eq!((joined.requests, joined.read_sectors, joined.written_sectors, joined.longest_ns), (3, 30, 300, 6));
+        assert_eq!(joined.physical_sectors, 3000);
         assert_eq!((joined.cache_fill, joined.gauges), (Some(2.0), vec![Gauge::count("n", 2.0)]));
     }
 
     #[test]
     fn windows_double_and_lose_nothing() {
         let mut builder = TimelineBuilder::growing(Nanos(10));
-        let none = Gauges::default();
+        let none = Reading::default();
         for i in 0..100_000u64 {
             let time = Nanos(i);
             if builder.is_over(time) {

@@ -301,6 +301,8 @@ fn the_timeline_sums_to_the_totals() {
         assert_eq!(timeline.requests.iter().sum::<u64>(), outcome.requests, "{what}");
         assert_eq!(timeline.read_bytes.iter().sum::<u64>(), outcome.host_read_sectors * SECTOR_BYTES, "{what}");
         assert_eq!(timeline.written_bytes.iter().sum::<u64>(), outcome.host_written_sectors * SECTOR_BYTES, "{what}");
+        let physical = outcome.physical_written_sectors.total * SECTOR_BYTES;
+        assert_eq!(timeline.physical_written_bytes.iter().sum::<u64>(), physical, "{what}");
         assert_eq!(timeline.longest_ns.iter().max().copied(), Some(outcome.latency_ns.all.max), "{what}");
         let windows = timeline.requests.len() as u64;
         assert!(timeline.window_ns * windows >= outcome.elapsed_ns, "{what}: the timeline ends before the run");

@@ -24,7 +24,7 @@ use crate::common::{Disks, TinyClock, arrays, random_requests, random_settings, 
 const TRIALS: u64 = 4;
 
 /// Keys left out: what was asked for, what depends on the build, and what others say too.
-const LEFT_OUT: [&str; 15] = [
+const LEFT_OUT: [&str; 18] = [
     "engine",
     "seed",
     "run",
@@ -37,6 +37,9 @@ const LEFT_OUT: [&str; 15] = [
     "schema",
     "adjusted",
     "workload_sectors",
+    "host_bytes_per_s",
+    "confidence",
+    "physical_written_bytes",
     "latency_buckets",
     "wait_ns",
     "total",

@@ -157,11 +157,18 @@ def study(study: Study) -> None:
         cells = []
         for is_idle in (False, True):
             run = runs[scheme.layer, demand, is_idle]
-            cells += [short(run.latency_ns.all[key] / 1e6) for key in ("mean", "p99_9", "max")]
+            cells += [with_interval(run, key) for key in ("mean", "p99_9")] + [short(run.latency_ns.all.max / 1e6)]
             cells.append("-" if run.write_amplification is None else short(run.write_amplification))
         rows.append([demand, scheme.layer, *cells])
     heads = ["mean", "99.9 %", "longest", "written"]
     study.table(["demand", "scheme", *heads, *(f"{head}, idle" for head in heads)], rows)
+
+
+def with_interval(run: Outcome, key: str) -> str:
+    """A latency in milliseconds with the 95 % confidence interval by the run's own requests, or why there is none."""
+    interval = run.confidence.all[key]
+    ends = [short(interval[end] / 1e6) for end in ("low", "high") if interval[end] is not None]
+    return f"{short(run.latency_ns.all[key] / 1e6)} ({' to '.join(ends) or interval.unknown.replace('-', ' ')})"
 
 
 def summary_rows(study: Study, schemes: list[Scheme], demands: list[str], runs: dict[tuple[str, str, bool], Outcome]) -> None:
