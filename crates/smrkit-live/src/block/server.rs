@@ -19,7 +19,7 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
-use super::nbd::{Connection, Export, LONGEST_BYTES};
+use super::nbd::{Connection, Export, LONGEST_BYTES, RESERVED_BYTES};
 use super::pace::{Pace, PacedClock, timespec};
 pub use super::ublk::{UblkDevice, lack_of_ublk};
 use crate::error::LiveError;
@@ -272,7 +272,7 @@ impl DriveServer {
 
     /// True if the longest command would have to wait for memory.
     fn is_short_of_memory(&self) -> bool {
-        self.room() < LONGEST_BYTES as usize
+        self.room() < LONGEST_BYTES as usize + RESERVED_BYTES
     }
 
     /// Waits for a message of a client, a control request or the clock, and receives what clients have sent. Returns true if there may be
@@ -285,8 +285,8 @@ impl DriveServer {
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
         let is_short = self.is_short_of_memory();
-        let mut clients = self.clients.connections.values();
-        let has_more = self.has_more_work || !is_paused && !is_short && clients.any(Connection::has_more);
+        let (room, mut clients) = (self.room(), self.clients.connections.values());
+        let has_more = self.has_more_work || !is_paused && clients.any(|client| client.has_more(room));
         // What the host's clock decides: the end of the server, of clients that send nothing, or of their places, and writes that are due.
         let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
         let place = self.clients.next_place().map(|(from, _)| from).filter(|from| *from > Instant::now());
