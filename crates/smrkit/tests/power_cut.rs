@@ -254,6 +254,26 @@ fn host_aware_loses_nothing() {
     loses_nothing("host-aware", false);
 }
 
+/// Writes at the pointer, each followed by the same write again, as a host repeats one that failed. If it was torn, the second one must not
+/// go to the same sectors of the platters, and what the zone held before must not come back behind the torn part.
+#[test]
+fn host_aware_loses_nothing_when_a_torn_append_is_repeated() {
+    let appended = |requests: Vec<Request>| {
+        let end = requests.iter().map(|request| request.end().0).max().unwrap_or(0);
+        let mut at = 0;
+        let appends = requests.into_iter().filter(|request| request.op == Op::Write).map_while(|request| {
+            let append = Request { lba: Lba(at), ..request };
+            at = append.end().0;
+            (at <= end).then_some([append, append])
+        });
+        appends.flatten().collect()
+    };
+    let see = |cut: &PowerCut, _: &PlannedRun, what: &str, _: &[Request]| {
+        assert_eq!(cut.lost_sectors, 0, "{what}: {cut:?}");
+    };
+    cut_with("host-aware", appended, see);
+}
+
 #[test]
 fn vguard_loses_nothing() {
     loses_nothing("vguard", false);

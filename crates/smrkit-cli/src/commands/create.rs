@@ -10,6 +10,7 @@ use smrkit::settings::{Queue, Settings};
 use smrkit::stats::outcome::RunRecord;
 use smrkit_live::block::drive::{PreparedState, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage};
+use smrkit_live::block::report::ImageReport;
 use smrkit_live::block::server::lack_of_ublk;
 use smrkit_options::run::{SystemOptions, read_state};
 
@@ -125,9 +126,8 @@ fn prepared(name: &str) -> Result<PreparedState, Error> {
 
 /// Text on the drive as a host will see it.
 fn text(image: &DriveImage) -> String {
-    let described = image.describe();
-    let word = |key: &str| described[key].as_str().unwrap_or_default();
-    let (size, array) = (Bytes::of_sectors(image.sectors()), word("array"));
-    let array = if array.is_empty() { String::new() } else { format!("{array}, ") };
-    format!("{}: {size} of {array}{} under {}\n", image.path.display(), word("drive"), word("layer"))
+    let ImageReport { drive, layer, array, .. } = image.describe();
+    let array = array.map_or_else(String::new, |array| format!("{array}, "));
+    let size = Bytes::of_sectors(image.sectors());
+    format!("{}: {size} of {array}{drive} under {layer}\n", image.path.display())
 }

@@ -49,7 +49,7 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<()> {
         }
         Err(MountError::NotMounted(_)) => {
             let image = DriveImage::open(path, |_| Ok(None))?;
-            let mut about = image.describe();
+            let mut about = serde_json::to_value(image.describe())?;
             about["was_clean"] = image.was_clean.into();
             let state = if image.was_clean { "" } else { "; not closed cleanly" };
             (about, state.to_string())
@@ -75,9 +75,9 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<()> {
 
 /// Checks the layers' maps, after replaying the requests since the last checkpoint. Closes the image cleanly, unless `no_changes`.
 pub fn fsck(path: &Path, no_changes: bool) -> anyhow::Result<Done> {
-    let image = DriveImage::open(path, |_| Ok(None))?;
+    let open = if no_changes { DriveImage::open_to_read } else { DriveImage::open };
+    let image = open(path, |_| Ok(None))?;
     let was_clean = image.was_clean;
-    let image = if no_changes { image.read_only() } else { image };
     let (drive, _) = ServedDrive::open(image, None, Queue::Drive)?;
     let checked = drive.check();
     drive.close()?;

@@ -18,6 +18,7 @@ use smrkit::schema::Key;
 use smrkit::stats::outcome::{JoinedColumn, Outcome, Section, sections};
 use smrkit::workload::{WORKLOADS, Workload};
 use smrkit_advise::uses::{Pace, USES, Use};
+use smrkit_live::block::report::DriveReport;
 
 use super::docs::pages;
 use super::helped::options;
@@ -50,6 +51,7 @@ fn generated_parts_of_the_pages_follow_the_code() {
     parts.insert("keys-of-arrays".into(), keys(&ArraySpec::keys()));
     parts.insert("keys-of-edits".into(), keys(&Edit::keys()));
     parts.insert("keys-of-rebuilds".into(), keys(&RebuildSpec::keys()));
+    parts.insert("keys-of-served-drives".into(), report_keys());
     parts.extend(outcome_columns());
     parts.extend(options());
     let mut unused: Vec<&String> = parts.keys().collect();
@@ -196,18 +198,32 @@ fn outcome_columns() -> BTreeMap<String, String> {
             let [drives, runs] = [drives, runs].map(|rule| rule.replace("unset", "").replace('_', " "));
             format!("| `{}` | {} | {drives} | {runs} |", column.name, column.help)
         });
-        let mut made = table("| key | what it tells | of an array | of several runs |", rows);
+        let made = table("| key | what it tells | of an array | of several runs |", rows);
         let is_here = |path: &str| section.columns.iter().any(|one| Some(one.column.name) == path.split('.').next());
-        for (record, paths) in places.iter().filter(|(_, paths)| is_here(&paths[0])) {
-            let heading = paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
-            writeln!(made, "\n**{heading}**: {}\n", record.about).unwrap();
-            for column in &record.columns {
-                writeln!(made, "- `{}`: {}", column.name, column.help).unwrap();
-            }
-        }
-        made
+        made + &held_records(places.iter().filter(|(_, paths)| is_here(&paths[0])))
     };
     sections().iter().map(|section| (format!("outcome-{}", slug(section.name)), part(section))).collect()
+}
+
+/// Records that columns hold, each with its columns.
+fn held_records<'a>(places: impl Iterator<Item = &'a (Table, Vec<String>)>) -> String {
+    let mut made = String::new();
+    for (record, paths) in places {
+        let heading = paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+        writeln!(made, "\n**{heading}**: {}\n", record.about).unwrap();
+        for column in &record.columns {
+            writeln!(made, "- `{}`: {}", column.name, column.help).unwrap();
+        }
+    }
+    made
+}
+
+/// The keys of a served drive's report, then the records that they hold.
+fn report_keys() -> String {
+    let (report, mut places) = (DriveReport::table().unwrap(), Vec::new());
+    records_in("", &report.columns, &mut places);
+    let rows = report.columns.iter().map(|column| format!("| `{}` | {} |", column.name, column.help));
+    table("| key | what it tells |", rows) + &held_records(places.iter())
 }
 
 /// Collects the records that columns hold, each with all paths to it.

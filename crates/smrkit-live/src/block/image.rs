@@ -19,7 +19,6 @@ use std::thread::{self, JoinHandle};
 use rustix::fs::{CWD, FallocateFlags, OFlags, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use smrfs::data::{checksum, write_zeros};
 use smrkit::device::level::Level;
 use smrkit::drive::DRIVES;
@@ -35,6 +34,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use super::control::{WakingReceiver, WakingSender, waking_channel};
 use super::log::LogEvent;
+use super::report::{ImageReport, ReportedPath};
 use crate::error::LiveError;
 use crate::exclusive;
 use crate::mount::control::path_value;
@@ -502,7 +502,8 @@ impl DriveImage {
         path: &Path,
         system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
     ) -> Result<DriveImage, LiveError> {
-        DriveImage::open_for(path, true, system).map(DriveImage::read_only)
+        let image = DriveImage::open_for(path, true, system)?;
+        Ok(DriveImage { state_file: None, ..image })
     }
 
     /// Opens and locks the image at `path`. If there is no state file, `system` chooses the drive for the image's number of sectors; `None` is
@@ -589,18 +590,13 @@ impl DriveImage {
         DriveImage { file: None, storage, state_file: None, ..self }
     }
 
-    /// The image without its state file, which stays as it is.
-    pub fn read_only(self) -> DriveImage {
-        DriveImage { state_file: None, ..self }
-    }
-
     /// Sectors that the host sees.
     pub fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
     }
 
     /// The part of a report on the drive or array, its layers and their sizes.
-    pub fn describe(&self) -> Value {
+    pub fn describe(&self) -> ImageReport {
         let drives = self.system.drives();
         let all = |name: &dyn Fn(&DriveRun) -> String| {
             let mut names: Vec<String> = drives.iter().map(name).collect();
@@ -609,18 +605,16 @@ impl DriveImage {
         };
         let capacities = drives.iter().filter_map(|run| (run.layer.capacity)(&run.drive, &run.parameters).ok());
         let (raw, cache) = capacities.fold((0, 0), |sum, one| (sum.0 + one.raw_sectors, sum.1 + one.cache_sectors));
-        let mut described = json!({
-            "image": path_value(&self.path),
-            "layer": all(&|drive| drive.layer.name.into()),
-            "drive": all(&|drive| drive.drive.name.clone()),
-            "export_bytes": self.bytes,
-            "raw_bytes": raw * SECTOR_BYTES,
-            "cache_bytes": cache * SECTOR_BYTES,
-        });
-        if let Some(array) = self.system.array() {
-            described["array"] = format!("{} of {} drives", array.level, array.members.len()).into();
+        let array = self.system.array();
+        ImageReport {
+            image: ReportedPath(path_value(&self.path)),
+            layer: all(&|drive| drive.layer.name.into()),
+            drive: all(&|drive| drive.drive.name.clone()),
+            export_bytes: self.bytes,
+            raw_bytes: raw * SECTOR_BYTES,
+            cache_bytes: cache * SECTOR_BYTES,
+            array: array.map(|array| format!("{} of {} drives", array.level, array.members.len())),
         }
-        described
     }
 
     /// Replaces the state file by one with this state and no events.

@@ -13,5 +13,6 @@ pub mod metrics;
 pub mod model;
 mod nbd;
 pub mod pace;
+pub mod report;
 pub mod server;
 mod ublk;

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
 use smrkit::request::Op;
-use smrkit::stats::latency::{LatencyCounts, LatencyLists};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::attached::FileRequests;
@@ -19,11 +18,12 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
-use super::nbd::{Connection, Export, LONGEST_BYTES};
+use super::nbd::{Connection, Export, LONGEST_BYTES, RESERVED_BYTES};
 use super::pace::{Pace, PacedClock, timespec};
+use super::report::Counters;
 pub use super::ublk::{UblkDevice, lack_of_ublk};
 use crate::error::LiveError;
-use crate::mount::control::{EndClient, joined};
+use crate::mount::control::EndClient;
 
 /// Most extents in a reply to a block status (assumption).
 const EXTENTS_MAX: usize = 1 << 16;
@@ -42,69 +42,6 @@ const IN_FLIGHT_BYTES: u64 = 8 << 20;
 const STOP_GRACE: Duration = Duration::from_millis(500);
 /// The same for a ublk device, because the kernel first writes back its page cache (assumption).
 const WRITE_BACK_GRACE: Duration = Duration::from_secs(300);
-/// Replies that are late by no more than this count as on time, however short the latency is (assumption).
-const TOLERATED_LATENESS: Duration = Duration::from_millis(1);
-
-/// Latencies from which on a command counts as stalled: users notice 1 s, many RAID controllers drop a disk after 7 s, and Linux's SCSI
-/// layer by default gives up after 30 s (assumptions).
-const STALLS: [(&str, Nanos); 3] =
-    [("over_1s", Nanos(1_000_000_000)), ("over_7s", Nanos(7_000_000_000)), ("over_30s", Nanos(30_000_000_000))];
-
-/// Counters of the report.
-#[derive(Default)]
-struct Counters {
-    /// Latencies of completed commands, in the drive's time.
-    latencies: LatencyCounts,
-    /// Commands that took longer than each of `STALLS`.
-    stalls: [u64; 3],
-    /// Bytes that clients read and wrote.
-    read_bytes: u64,
-    written_bytes: u64,
-    /// Lateness of replies in the host's time; empty without a pace.
-    lateness: LatencyCounts,
-}
-
-impl Counters {
-    fn note(&mut self, op: Op, latency: Nanos, bytes: u64) {
-        self.latencies.record(op, latency.0);
-        for (stalled, (_, span)) in self.stalls.iter_mut().zip(STALLS) {
-            *stalled += u64::from(latency > span);
-        }
-        match op {
-            Op::Read => self.read_bytes += bytes,
-            Op::Write => self.written_bytes += bytes,
-            Op::Flush | Op::Discard => {}
-        }
-    }
-
-    /// True if the server fell behind the drive's clock: 1 % of the replies were late by more than 5 % of the mean latency and by more than
-    /// `TOLERATED_LATENESS` (assumptions).
-    fn fell_behind(&self, mean_latency: Duration) -> bool {
-        let late = Duration::from_nanos(self.lateness.list().summary().all.p99);
-        late > mean_latency.div_f64(20.0).max(TOLERATED_LATENESS)
-    }
-}
-
-/// Totals of a drive since it was new. A report shows the difference to those at the server's start.
-struct DriveTotals {
-    now: Nanos,
-    cleaning: Nanos,
-    read_sectors: u64,
-    written_sectors: u64,
-}
-
-impl DriveTotals {
-    fn of(drive: &ServedDrive) -> DriveTotals {
-        let sectors = drive.drives().into_iter().map(|drive| drive.physical_sectors());
-        let (read_sectors, written_sectors) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        DriveTotals { now: drive.now(), cleaning: drive.cleaning_time(), read_sectors, written_sectors }
-    }
-}
-
-/// Maps the name of each operation to its value.
-fn by_op<T>(of: [T; 4]) -> BTreeMap<&'static str, T> {
-    [Op::Read, Op::Write, Op::Flush, Op::Discard].map(Op::name).into_iter().zip(of).collect()
-}
 
 /// How clients reach the drive.
 pub enum Frontend {
@@ -124,8 +61,6 @@ pub struct DriveServer {
     drive: ServedDrive,
     clock: Option<PacedClock>,
     clients: Clients,
-    /// The drive's totals when the server started.
-    totals_at_start: DriveTotals,
     /// True if the drive may have background work to do.
     has_idle_work: bool,
     counters: Counters,
@@ -148,7 +83,7 @@ impl DriveServer {
         let clock = PacedClock::new(pace, drive.now());
         let (bytes, is_read_only) = (drive.image.bytes, drive.image.is_read_only);
         DriveServer {
-            totals_at_start: DriveTotals::of(&drive),
+            counters: Counters::new(&drive),
             drive,
             clock,
             clients: Clients {
@@ -160,7 +95,6 @@ impl DriveServer {
                 owed_errors: BTreeSet::new(),
             },
             has_idle_work: true,
-            counters: Counters::default(),
             stop_deadline: None,
             slice_ends: Instant::now(),
             has_more_work: false,
@@ -201,7 +135,7 @@ impl DriveServer {
             }
         }
         self.finish_in_flight();
-        let report = self.describe();
+        let report = self.report();
         let failed = self.clients.frontend_error.map(|error| LiveError::io(&self.drive.image.path, error));
         let closed = self.drive.close().and(failed.map_or(Ok(()), Err));
         self.end_clients.into_iter().for_each(|client| client.tell(&closed));
@@ -272,7 +206,7 @@ impl DriveServer {
 
     /// True if the longest command would have to wait for memory.
     fn is_short_of_memory(&self) -> bool {
-        self.room() < LONGEST_BYTES as usize
+        self.room() < LONGEST_BYTES as usize + RESERVED_BYTES
     }
 
     /// Waits for a message of a client, a control request or the clock, and receives what clients have sent. Returns true if there may be
@@ -285,8 +219,8 @@ impl DriveServer {
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
         let is_short = self.is_short_of_memory();
-        let mut clients = self.clients.connections.values();
-        let has_more = self.has_more_work || !is_paused && !is_short && clients.any(Connection::has_more);
+        let (room, mut clients) = (self.room(), self.clients.connections.values());
+        let has_more = self.has_more_work || !is_paused && clients.any(|client| client.has_more(room));
         // What the host's clock decides: the end of the server, of clients that send nothing, or of their places, and writes that are due.
         let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
         let place = self.clients.next_place().map(|(from, _)| from).filter(|from| *from > Instant::now());
@@ -322,7 +256,7 @@ impl DriveServer {
                     self.end_clients.push(client);
                 }
                 // The client may have hung up.
-                ControlRequest::Report(sender) => drop(sender.send(self.describe())),
+                ControlRequest::Report(sender) => drop(sender.send(self.report())),
                 ControlRequest::Inject(fault, sender) => {
                     let injected = self.drive.inject(fault, self.now());
                     if let (InjectedFault::Idle(span), Some(clock)) = (fault, &mut self.clock) {
@@ -335,58 +269,9 @@ impl DriveServer {
     }
 
     /// The report on the drive and its queue.
-    fn describe(&self) -> Value {
-        let drives = self.drive.drives();
-        let (start, now) = (&self.totals_at_start, DriveTotals::of(&self.drive));
-        let (served, cleaning) = (now.now.since(start.now), now.cleaning.since(start.cleaning));
-        // A replaced member of an array counts from 0 again.
-        let physical = |now: u64, start: u64| now.saturating_sub(start) * SECTOR_BYTES;
-        let [latencies, lateness] = [&self.counters.latencies, &self.counters.lateness].map(LatencyCounts::list);
-        let summary = latencies.summary();
-        let mean_latency = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.wall(Nanos(summary.all.mean)));
-        let mut latency_ns = by_op(latencies.by_op());
-        latency_ns.insert("all", summary.all);
-        let histogram = |lists: &LatencyLists| by_op(lists.steps());
-        let sums = |lists: &LatencyLists| by_op(lists.sums_ns().map(|sum| sum as u64));
-        let rate = |bytes: u64| bytes as f64 * 1e9 / served.0.max(1) as f64;
-        let described = json!({
-            "ok": true,
-            "kind": "drive",
-            "process": std::process::id(),
-            "version": env!("CARGO_PKG_VERSION"),
-            "clients": self.clients.connections.len(),
-            "completed": summary.all.count,
-            "waiting": self.drive.queue.len(),
-            "held_bytes": self.drive.held_bytes + self.clients.held_bytes(),
-            "drive_time_ns": self.drive.now().0,
-            "served_ns": served.0,
-            "host_read_bytes": self.counters.read_bytes,
-            "host_written_bytes": self.counters.written_bytes,
-            "host_read_bytes_per_s": rate(self.counters.read_bytes),
-            "host_written_bytes_per_s": rate(self.counters.written_bytes),
-            "latency_ns": latency_ns,
-            "latency_histogram_ns": histogram(&latencies),
-            "latency_sum_ns": sums(&latencies),
-            "stalls": STALLS.iter().zip(self.counters.stalls).map(|((name, _), count)| (*name, count)).collect::<BTreeMap<_, _>>(),
-            "cleaning_ns": cleaning.0,
-            "cleaning_share": (cleaning.0 as f64 / (served.0.max(1) * drives.len() as u64) as f64).min(1.0),
-            "cache_fill": self.drive.gauges().cache_fill,
-            "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
-            "physical_read_bytes": physical(now.read_sectors, start.read_sectors),
-            "physical_written_bytes": physical(now.written_sectors, start.written_sectors),
-            "lateness_ns": lateness.summary().all,
-            "lateness_histogram_ns": histogram(&lateness),
-            "lateness_sum_ns": sums(&lateness),
-            "is_real_time": self.clock.as_ref().map(|clock| clock.is_real_time),
-            "fell_behind": self.counters.fell_behind(mean_latency),
-            "power_cuts": self.drive.power_cuts,
-            "missing_members": self.drive.model.missing_members(),
-            "zone_violations": self.drive.zone_violations,
-            "faults": self.drive.faults(),
-            "has_failed": self.drive.failure.is_some(),
-            "failure": self.drive.failure,
-        });
-        joined(described, self.drive.image.describe())
+    fn report(&self) -> Value {
+        let held_bytes = self.drive.held_bytes + self.clients.held_bytes();
+        json!(self.counters.report(&self.drive, self.clock.as_ref(), self.clients.connections.len(), held_bytes))
     }
 
     /// Queues the commands that clients have sent, as long as there is memory and time. Replies to block status take both.
@@ -519,10 +404,8 @@ impl DriveServer {
                 CommandKind::Trim => Op::Discard,
                 CommandKind::Write | CommandKind::WriteZeroes | CommandKind::ZoneAppend => Op::Write,
             };
-            self.counters.note(op, latency, if result.is_ok() { command.bytes } else { 0 });
-            if let Some(clock) = &self.clock {
-                self.counters.lateness.record(op, clock.late(end).as_nanos() as u64);
-            }
+            let late = self.clock.as_ref().map(|clock| clock.late(end));
+            self.counters.note(op, latency, late, if result.is_ok() { command.bytes } else { 0 });
             self.clients.reply(command, result);
         }
     }
@@ -646,25 +529,5 @@ impl Clients {
         self.connections.retain(|_, client| !client.is_over());
         self.owed_errors.retain(|client| *client == KERNEL || self.connections.contains_key(client));
         broken
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_fell_behind_if_replies_were_late_for_their_latency() {
-        let (mut report, mean) = (Counters::default(), Duration::from_millis(10));
-        assert!(!report.fell_behind(mean));
-        (0..990).for_each(|_| report.lateness.record(Op::Read, 40_000));
-        (0..9).for_each(|_| report.lateness.record(Op::Write, 80_000_000));
-        assert!(!report.fell_behind(mean));
-        (0..9).for_each(|_| report.lateness.record(Op::Write, 1_200_000));
-        assert!(report.fell_behind(mean));
-        // Writes into a write cache have hardly any latency.
-        let mut cached = Counters::default();
-        cached.lateness.record(Op::Write, 50_000);
-        assert!(!cached.fell_behind(Duration::ZERO));
     }
 }

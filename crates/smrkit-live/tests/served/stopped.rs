@@ -77,31 +77,54 @@ fn a_client_is_served_while_others_have_asked_for_much() {
     assert!(report["completed"].as_u64().unwrap() < 32, "reads of clients that are gone are left out: {report}");
 }
 
-/// Ten seconds of the wall clock: who holds memory and neither asks nor takes anything has to go then.
+/// Clients of which half send no payload and half take no reply. Another one's small command is served at once; a long one when they have
+/// been silent for ten seconds, and are closed.
+pub fn share_memory<S: Read + Write>(served: &Served, connect: impl Fn() -> Client<S>) {
+    let ask_much = |number: u16| {
+        let mut client = connect();
+        for _ in 0..4 {
+            client.send(0, if number.is_multiple_of(2) { READ } else { WRITE }, 0, 32 << 20, &[]);
+        }
+        client
+    };
+    let greedy: Vec<Client<S>> = (0..4).map(ask_much).collect();
+    let begun = Instant::now();
+    let mut other = connect();
+    other.write(0, &[1; 512]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "written after {:?}", begun.elapsed());
+    let held = served.report()["held_bytes"].as_u64().unwrap();
+    assert!(held < 129 << 20, "{held} bytes are held");
+    assert_eq!(other.read(0, 32 << 20)[..512], [1; 512]);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    drop(greedy);
+}
+
 #[test]
 fn clients_hold_no_more_memory_together_than_one_may() {
     let served = Served::new("in-place");
-    let greedy: Vec<Client> = (0..12)
-        .map(|number| {
+    share_memory(&served, || Client::new(&served.socket));
+}
+
+/// The replies to many small reads take as much memory as those to a few long ones.
+#[test]
+fn clients_that_take_no_replies_shut_nobody_out() {
+    let served = Served::new("in-place");
+    let deaf: Vec<Client> = (0..62)
+        .map(|_| {
             let mut client = Client::new(&served.socket);
-            for _ in 0..4 {
-                match number % 2 {
-                    0 => drop(client.send(0, READ, 0, 32 << 20, &[])),
-                    // The payload never comes.
-                    _ => drop(client.send(0, WRITE, 0, 32 << 20, &[])),
-                }
-            }
+            let reads: Vec<u8> = (0..2000).flat_map(|_| client.command(0, READ, 0, 4096, &[])).collect();
+            client.stream.write_all(&reads).unwrap();
             client
         })
         .collect();
     let begun = Instant::now();
-    let mut other = Client::new(&served.socket);
-    assert!(begun.elapsed() < Duration::from_secs(1), "greeted after {:?}", begun.elapsed());
-    other.write(0, &[1; 512]);
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    let held = served.report()["held_bytes"].as_u64().unwrap();
-    assert!(held < 129 << 20, "{held} bytes are held");
-    drop(greedy);
+    while served.report()["held_bytes"].as_u64() < Some(90 << 20) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "they hold little");
+    }
+    let begun = Instant::now();
+    assert_eq!(Client::new(&served.socket).read(0, 65_536).len(), 65_536);
+    assert!(begun.elapsed() < Duration::from_secs(5), "read after {:?}", begun.elapsed());
+    drop(deaf);
 }
 
 #[test]

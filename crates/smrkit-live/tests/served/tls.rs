@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::client::{self, Client, READ, WRITE, greet};
 use super::protocol::option;
+use super::stopped::share_memory;
 use super::{Served, image, open_image};
 
 const EXPORT_NAME: u32 = 1;
@@ -183,19 +184,5 @@ fn those_that_stay_mute_in_the_midst_of_tls_shut_nobody_out_and_end() {
 #[test]
 fn clients_under_tls_hold_no_more_memory_together_than_one_may() {
     let served = serve();
-    let greedy: Vec<_> = (0..12)
-        .map(|number| {
-            let mut client = client(&served);
-            for _ in 0..4 {
-                client.send(0, if number % 2 == 0 { READ } else { WRITE }, 0, 32 << 20, &[]);
-            }
-            client
-        })
-        .collect();
-    let begun = Instant::now();
-    client(&served).write(0, &[1; 512]);
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    let held = served.report()["held_bytes"].as_u64().unwrap();
-    assert!(held < 129 << 20, "{held} bytes are held");
-    drop(greedy);
+    share_memory(&served, || client(&served));
 }

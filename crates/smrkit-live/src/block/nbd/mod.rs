@@ -97,6 +97,10 @@ const TYPE_ERROR: u16 = 1 << 15 | 1;
 
 /// The longest read or write, as the protocol's specification has it.
 pub const LONGEST_BYTES: u32 = 32 << 20;
+/// Memory that only clients may use that hold no more than `OWN_BYTES`, so that those who take no replies shut nobody out: for 64 clients.
+pub const RESERVED_BYTES: usize = 64 * OWN_BYTES;
+/// What a client may hold of the memory that is reserved (assumption).
+const OWN_BYTES: usize = 512 << 10;
 /// Preferred size of reads and writes.
 const PREFERRED_BYTES: u32 = 4096;
 /// Bytes of a request without its payload.
@@ -151,8 +155,8 @@ pub struct Connection {
     first_sent: usize,
     /// Bytes in `output` that are not sent yet.
     unsent_bytes: usize,
-    /// True if there may be commands in the input buffer for which there was no time or memory.
-    has_unparsed: bool,
+    /// Memory that the next command in the input buffer waits for; 0 if there was no time for it, `None` if there may be none.
+    awaited_room: Option<usize>,
     /// True if the connection is closed, by the client or by the server.
     pub is_ended: bool,
     /// When the client last sent or received anything.
@@ -175,7 +179,7 @@ impl Connection {
             output: VecDeque::new(),
             first_sent: 0,
             unsent_bytes: 0,
-            has_unparsed: false,
+            awaited_room: None,
             is_ended: false,
             last_active: Instant::now(),
         }
@@ -229,14 +233,14 @@ impl Connection {
         self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// True if there may be a command without waiting for the socket.
-    pub fn has_more(&self) -> bool {
-        self.has_unparsed || self.has_unread()
+    /// True if there may be a command for which there is `room`, without waiting for the socket.
+    pub fn has_more(&self, room: usize) -> bool {
+        self.awaited_room.is_some_and(|awaited| awaited <= room) || self.has_unread()
     }
 
-    /// True if TLS has buffered input, which polling the socket does not show.
+    /// True if TLS has buffered input for which there is space, which polling the socket does not show.
     pub fn has_unread(&self) -> bool {
-        self.is_open() && self.stream.has_unread()
+        self.wants_to_receive() && self.stream.has_unread()
     }
 
     /// Reads from the socket.
@@ -270,7 +274,7 @@ impl Connection {
     /// Parses input up to the next command for the drive. Returns `None` if the input has no complete command, the next one needs more memory
     /// than `room`, or the server is busy (`room` is `None`). Options and invalid commands get their replies here.
     pub fn next_command(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
-        self.has_unparsed = room.is_none() && self.start < self.end;
+        self.awaited_room = (room.is_none() && self.start < self.end).then_some(0);
         while let Some(room) = room {
             if let ControlFlow::Break(command) = self.parse_step(export, room) {
                 return command;
@@ -373,9 +377,10 @@ impl Connection {
             command::BLOCK_STATUS => 1,
             _ => 0,
         };
-        if needed > room {
+        let reserved = if self.held_bytes() + needed > OWN_BYTES { RESERVED_BYTES } else { 0 };
+        if needed > 0 && needed + reserved > room {
             self.start -= REQUEST_BYTES;
-            self.has_unparsed = true;
+            self.awaited_room = Some(needed + reserved);
             return ControlFlow::Break(None);
         }
         match checked {

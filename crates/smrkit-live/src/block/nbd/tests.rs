@@ -65,6 +65,24 @@ fn a_command_waits_for_room_and_a_payload_that_has_begun_does_not() {
 }
 
 #[test]
+fn the_last_memory_is_for_clients_that_hold_little() {
+    let (mut client, mut connection) = connected();
+    for bytes in [OWN_BYTES, 4096, 0] {
+        ask(&mut client, if bytes > 0 { command::READ } else { command::FLUSH }, bytes as u32);
+    }
+    connection.receive();
+    let mut next = |room: usize| {
+        let is_next = connection.next_command(&EXPORT, Some(room)).is_some();
+        (is_next, connection.has_more(room), connection.has_more(room + 1))
+    };
+    assert_eq!(next(OWN_BYTES - 1), (false, false, true));
+    assert_eq!(next(OWN_BYTES), (true, false, false));
+    assert_eq!(next(RESERVED_BYTES + 4095), (false, false, true), "it holds all that is its own");
+    assert_eq!(next(RESERVED_BYTES + 4096), (true, false, false));
+    assert_eq!(next(0), (true, false, false), "a flush needs no memory");
+}
+
+#[test]
 fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     let (mut client, mut connection) = connected();
     ask(&mut client, command::WRITE, 1024);
