@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use super::partition::Costs;
 use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::error::{Errno, FsError, FsResult};
-use crate::units::NodeId;
+use crate::units::{HostJournal, NodeId};
 pub use power::StoreLoss;
 use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
 
@@ -92,6 +92,8 @@ pub struct MemoryStore {
     state: Mutex<StoreState>,
     limits: Limits,
     clock: Clock,
+    /// True if all changes become durable in order, by commits of a journal, as on ext4.
+    in_order: bool,
 }
 
 struct StoreState {
@@ -107,7 +109,7 @@ impl MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
         let tree = Tree::new(SavedNode::new(&new, clock()));
         let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), recorder: None };
-        MemoryStore { state: Mutex::new(state), limits, clock }
+        MemoryStore { state: Mutex::new(state), limits, clock, in_order: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreState> {
@@ -451,7 +453,14 @@ impl Maps for MemoryStore {
 }
 
 impl Durability for MemoryStore {
+    fn journal(&self) -> Option<HostJournal> {
+        self.in_order.then_some(HostJournal(1))
+    }
+
     fn sync_spill(&self, number: u64) -> FsResult {
+        if self.in_order {
+            return Ok(());
+        }
         self.sync_recorder(Synced::Part(number))
     }
 

@@ -76,10 +76,16 @@ impl MemoryStore {
         MemoryStore::new(limits, clock).powered(power)
     }
 
+    /// The same with a journal, of which a power cut takes the latest changes only.
+    pub fn in_order(self) -> MemoryStore {
+        MemoryStore { in_order: true, ..self }
+    }
+
     /// The store as it is after the power has failed at operation number `cut` of its [`Power`]: that one may have been
     /// done. It can be asked for any cut so far, many times. `seed` decides what is lost, `power` is the new one.
     pub fn survivor(&self, cut: u64, loss: StoreLoss, seed: u64, power: Arc<Power>) -> MemoryStore {
         let state = self.lock();
+        let loss = if self.in_order { StoreLoss::Latest } else { loss };
         let recorder = state.recorder.as_ref().map(|recorder| &**recorder as &dyn Any);
         let image = match recorder.and_then(|recorder| recorder.downcast_ref::<Powered>()) {
             Some(Powered { journal, .. }) => {
@@ -89,7 +95,8 @@ impl MemoryStore {
         };
         let tree = grown(&image, state.tree.next);
         let state = StoreState { tree, parts: image.parts, states: image.states, recorder: None };
-        let store = MemoryStore { state: Mutex::new(state), limits: self.limits, clock: self.clock.clone() };
+        let (state, clock) = (Mutex::new(state), self.clock.clone());
+        let store = MemoryStore { state, limits: self.limits, clock, in_order: self.in_order };
         store.powered(power)
     }
 
