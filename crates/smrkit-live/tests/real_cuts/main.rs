@@ -185,7 +185,7 @@ fn fsyncs_flush_once(fs: &FileSystem, meta: &Path, recorder: &Recorder) {
         rustix::fs::fsetxattr(&plain, "user.value", &[value; 100], rustix::fs::XattrFlags::empty()).unwrap();
         plain.sync_all().unwrap();
     });
-    let write = |id, value| {
+    let write = |id: NodeId, value: u8| {
         fs.write(id, 0, Data::Bytes(&[value; 4096])).unwrap();
         fs.sync(id).unwrap();
     };
