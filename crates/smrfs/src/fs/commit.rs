@@ -340,17 +340,20 @@ impl FileSystem {
             return Ok(());
         }
         let names = self.commits.unsynced.lock().directories(id);
-        match self.file(id) {
-            // The journal commits changes in order, so the commit with the new map has made the older names durable too.
-            Ok(file) if self.save(&file)? && self.store.journal().is_some() => {
-                self.commits.unsynced.lock().synced(id, &names);
-                return Ok(());
-            }
-            Ok(_) => {}
+        let has_stored = match self.file(id) {
+            Ok(file) => self.save(&file)?,
             Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
             // A symbolic link, a device or the like, which has no data to write out.
-            Err(error) if error.errno() == Errno::EINVAL => self.data.disk.make_durable(|| self.store.sync(id))?,
+            Err(error) if error.errno() == Errno::EINVAL => {
+                self.data.disk.make_durable(|| self.store.sync(id))?;
+                false
+            }
             Err(error) => return Err(error),
+        };
+        if has_stored && self.store.journal().is_some() {
+            // The journal commits changes in order, so the commit with the new map has made the names, which are older, durable too.
+            self.commits.unsynced.lock().synced(id, &names);
+            return Ok(());
         }
         self.sync_names(id)
     }

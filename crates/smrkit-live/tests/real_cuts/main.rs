@@ -190,7 +190,7 @@ fn fsyncs_flush_once(fs: &FileSystem, meta: &Path, recorder: &Recorder) {
         fs.sync(id).unwrap();
     };
     let [short, long] = ["short", "long"].map(make);
-    fs.write(long, 0, Data::Bytes(&vec![7; LONG_BYTES])).unwrap();
+    fs.write(long, 0, Data::Bytes(&vec![7u8; LONG_BYTES])).unwrap();
     let ours = [
         counted(&|value| write(short, value)),
         counted(&|value| write(long, value)),
