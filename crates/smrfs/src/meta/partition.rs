@@ -341,7 +341,7 @@ mod tests {
             act();
             device.now().0 - begin.0
         };
-        let commit = |blocks| 1000 + 2 * 100 + blocks + 1;
+        let commit = |blocks: u64| 1000 + 2 * 100 + blocks + 1;
         let id = store.make(store.root(), b"f", &FILE).unwrap().id;
         assert_eq!(took(&|| store.store_map(id, &[0; 9000]).unwrap()), 0);
         assert_eq!(took(&|| store.sync(id).unwrap()), commit(1 + 3));
