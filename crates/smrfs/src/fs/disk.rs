@@ -242,15 +242,15 @@ mod tests {
 
     /// A disk whose first flush ends when it is told to.
     struct Slow {
-        below: Shingled,
+        below: Shingled<Memory>,
         flushes: AtomicU64,
         may_end: AtomicBool,
     }
 
     impl stacked::Stacked for Slow {
-        type Below = Shingled;
+        type Below = Shingled<Memory>;
 
-        fn below(&self) -> &Shingled {
+        fn below(&self) -> &Shingled<Memory> {
             &self.below
         }
 
