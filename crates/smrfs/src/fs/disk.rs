@@ -259,7 +259,7 @@ mod tests {
             while !self.may_end.load(SeqCst) {
                 std::thread::yield_now();
             }
-            self.below.flush_with(journal)
+            HostManaged::flush_with(&self.below, journal)
         }
     }
 
