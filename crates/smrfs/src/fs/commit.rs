@@ -92,27 +92,27 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Makes a snapshot durable: its data first, then its map. Without a snapshot, only syncs the store.
-    fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
+    /// Makes a snapshot durable: its data first, then its map. Without a snapshot, only syncs the store. Returns true if it stored a map.
+    fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult<bool> {
         self.data.counters.lock().commits += 1;
         let sync = || self.data.disk.make_durable(|| self.store.sync(file.id));
-        let Some(snapshot) = snapshot else { return sync() };
+        let Some(snapshot) = snapshot else { return sync().map(|()| false) };
         if snapshot.plan.is_none() {
             // Its old blocks are freed only when the removal of its name is durable.
             self.restore(snapshot);
-            return self.data.disk.flush();
+            return self.data.disk.flush().map(|()| false);
         }
         let result = self.data.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
         match result.and_then(|()| sync()) {
             Ok(()) => {
                 self.finish(snapshot);
-                Ok(())
+                Ok(true)
             }
             Err(error) => {
                 let unlinked = file.look().is_unlinked;
                 self.restore(snapshot);
                 // A file removed meanwhile has nothing to make durable.
-                if unlinked { Ok(()) } else { Err(error) }
+                if unlinked { Ok(false) } else { Err(error) }
             }
         }
     }
@@ -339,12 +339,21 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(());
         }
-        match self.file(id) {
+        let names = self.commits.unsynced.lock().directories(id);
+        let has_stored = match self.file(id) {
             Ok(file) => self.save(&file)?,
             Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
             // A symbolic link, a device or the like, which has no data to write out.
-            Err(error) if error.errno() == Errno::EINVAL => self.data.disk.make_durable(|| self.store.sync(id))?,
+            Err(error) if error.errno() == Errno::EINVAL => {
+                self.data.disk.make_durable(|| self.store.sync(id))?;
+                false
+            }
             Err(error) => return Err(error),
+        };
+        if has_stored && self.store.journal().is_some() {
+            // The journal commits changes in order, so the commit with the new map has made the names, which are older, durable too.
+            self.commits.unsynced.lock().synced(id, &names);
+            return Ok(());
         }
         self.sync_names(id)
     }
@@ -358,8 +367,8 @@ impl FileSystem {
         self.sync_names(id)
     }
 
-    /// Makes data, map and attributes of a file durable.
-    pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
+    /// Makes data, map and attributes of a file durable. Returns true if it stored a map.
+    pub(super) fn save(&self, file: &Arc<File>) -> FsResult<bool> {
         self.store.wait_for_thaw();
         let mut work = CleaningWork::default();
         loop {
@@ -367,7 +376,7 @@ impl FileSystem {
             let commit = file.commit.lock();
             let mut state = file.lock();
             if state.is_gone {
-                return Ok(());
+                return Ok(false);
             }
             if self.data.write_out(file, &mut state)? {
                 if state.is_dirty() {
@@ -376,7 +385,7 @@ impl FileSystem {
                     self.data.disk.start_flush();
                     state = file.lock();
                     if state.is_gone {
-                        return Ok(());
+                        return Ok(false);
                     }
                 }
                 let snapshot = self.snapshot(file, &mut state);

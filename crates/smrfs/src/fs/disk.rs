@@ -4,7 +4,7 @@
 //! later ones fail. In simulation data has no bytes.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
@@ -29,8 +29,10 @@ pub struct Scrubbed {
 pub(super) struct Disk {
     pub device: Arc<dyn HostManaged>,
     granule_bytes: u64,
-    /// Held while the disk is flushed, because Linux reports a failure to one caller only, and it counts for all.
-    flushing: Mutex<()>,
+    /// Flushes that have begun.
+    flushes_begun: AtomicU64,
+    /// The last flush that succeeded. Held while the disk is flushed, because Linux reports a failure to one caller only, and it counts for all.
+    flushed: Mutex<Flush>,
     flush_failed: AtomicBool,
     /// True if data has no bytes (in simulation).
     pub is_blank: AtomicBool,
@@ -38,12 +40,20 @@ pub(super) struct Disk {
     pub read_bytes: AtomicU64,
 }
 
+/// A flush of the disk: its number, and the journal whose commit ends it.
+#[derive(Clone, Copy, Default)]
+struct Flush {
+    number: u64,
+    journal: Option<HostJournal>,
+}
+
 impl Disk {
     pub(super) fn new(device: Arc<dyn HostManaged>) -> Disk {
         Disk {
             granule_bytes: device.shape().granule_bytes,
             device,
-            flushing: Mutex::default(),
+            flushes_begun: AtomicU64::default(),
+            flushed: Mutex::default(),
             flush_failed: AtomicBool::new(false),
             is_blank: AtomicBool::new(false),
             read_bytes: AtomicU64::default(),
@@ -56,8 +66,16 @@ impl Disk {
 
     /// Makes writes to the disk durable, at the latest by the next commit of that journal.
     pub(super) fn flush_with(&self, journal: Option<HostJournal>) -> FsResult {
-        let _one = self.flushing.lock();
-        self.make_durable(|| Ok(self.device.flush_with(journal)?))
+        let begun = self.flushes_begun.load(SeqCst);
+        let mut last = self.flushed.lock();
+        // Of several threads that wait for a flush under way, one flushes for all: a flush that began later than they asked covers their writes.
+        if last.number > begun && (last.journal.is_none() || last.journal == journal) {
+            return self.make_durable(|| Ok(()));
+        }
+        let number = self.flushes_begun.fetch_add(1, SeqCst) + 1;
+        self.make_durable(|| Ok(self.device.flush_with(journal)?))?;
+        *last = Flush { number, journal };
+        Ok(())
     }
 
     /// Syncs the disk or the store with `sync`. Once a sync has failed, nothing is acknowledged or changed before the next mount. Linux
@@ -209,5 +227,66 @@ pub(super) fn is_damage(error: &FsError) -> bool {
         | FsError::Errno(Errno::EIO) => true,
         FsError::Device(error) => !matches!(error, DeviceError::PowerCut),
         FsError::Errno(_) | FsError::PowerCut => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::device::{Bands, Model, Shape, stacked};
+    use crate::error::DeviceResult;
+    use crate::testing::memory::{Memory, Power};
+    use crate::testing::shingled::{Shingled, WriteHistory};
+
+    /// A disk whose first flush ends when it is told to.
+    struct Slow {
+        below: Shingled<Memory>,
+        flushes: AtomicU64,
+        may_end: AtomicBool,
+    }
+
+    impl stacked::Stacked for Slow {
+        type Below = Shingled<Memory>;
+
+        fn below(&self) -> &Shingled<Memory> {
+            &self.below
+        }
+
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
+            self.flushes.fetch_add(1, SeqCst);
+            while !self.may_end.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            HostManaged::flush_with(&self.below, journal)
+        }
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_flush_share_the_next_one() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules: 1000, did: 1, dpid: 1, bands };
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
+        let below = Shingled::new(memory, shape, WriteHistory::Blank).unwrap();
+        let slow = Arc::new(Slow { below, flushes: AtomicU64::new(0), may_end: AtomicBool::new(false) });
+        let disk = Disk::new(slow.clone());
+        let (waiting, journal) = (8, Some(HostJournal(1)));
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| disk.flush_with(journal));
+            while slow.flushes.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            let others: Vec<_> = (0..waiting).map(|_| scope.spawn(|| disk.flush_with(journal))).collect();
+            std::thread::sleep(Duration::from_millis(100));
+            slow.may_end.store(true, SeqCst);
+            others.into_iter().chain([first]).for_each(|thread| thread.join().unwrap().unwrap());
+        });
+        // What was written during the first flush is covered by the second one only. A thread that came late needs a third.
+        let flushes = slow.flushes.load(SeqCst);
+        assert!((2..waiting).contains(&flushes), "{flushes}");
+        // The commit of a journal covers nothing for a caller who does not wait for one.
+        disk.flush().unwrap();
+        assert_eq!(slow.flushes.load(SeqCst), flushes + 1);
     }
 }

@@ -136,7 +136,7 @@ impl FileSystem {
     /// Commits a file with data that is not durable.
     fn save_unsaved(&self, id: NodeId) -> FsResult {
         let unsaved = self.files.get(id).filter(|file| file.look().is_unsaved());
-        unsaved.map_or(Ok(()), |file| self.save(&file))
+        unsaved.map_or(Ok(()), |file| self.save(&file).map(drop))
     }
 
     /// Renames `moved`. The caller holds the lock of names.

@@ -230,7 +230,7 @@ pub trait Maps: Send + Sync {
     }
     /// The longest map that always fits, in bytes.
     fn map_bytes_max(&self) -> usize;
-    /// Stores a part of a long map, under a number that the core chooses and never reuses. Durable after `sync_spill`.
+    /// Stores a part of a long map, under a number that the core chooses and never reuses. `sync_spill` makes it durable.
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult;
     /// Data that `store_spill` stored.
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
@@ -258,7 +258,7 @@ pub trait Maps: Send + Sync {
 /// Durability of names, attributes and maps, and the space for them. Nothing is durable before a sync: `sync` of a file makes its map, its
 /// attributes and its data in the store durable, but not its name; `sync_dir` makes names durable.
 pub trait Durability: Send + Sync {
-    /// Makes a spilled part and its name durable.
+    /// Makes a spilled part and its name durable, at the latest with a map that is stored later.
     fn sync_spill(&self, number: u64) -> FsResult;
     /// The journal whose commit, or a flush of its disk, ends every sync of the store; `None` if there is none.
     fn journal(&self) -> Option<HostJournal> {

@@ -158,8 +158,8 @@ struct Workload {
 }
 
 impl Workload {
-    fn run(disk: Disk, steps: &[(Op, Sync)]) -> Workload {
-        let rig = Rig::new(disk);
+    fn run(disk: Disk, in_order: bool, steps: &[(Op, Sync)]) -> Workload {
+        let rig = Rig::new(disk, in_order);
         let mounted = rig.mount().expect("an empty file system");
         mounted.fs.sync_all().expect("a sync");
         let (first, begin) = (rig.power.operations() + 1, Tree::of(&mounted.fs, 0).expect("an empty tree"));
@@ -387,10 +387,10 @@ impl Workload {
     }
 }
 
-/// Runs a workload and cuts the power behind each sync, or at every operation; tells how many cuts.
-fn try_out(disk: Disk, steps: &[(Op, Sync)], at_every_operation: bool, seed: u64) -> u64 {
+/// Runs a workload, on a store with or without a journal, and cuts the power behind each sync, or at every operation; tells how many cuts.
+fn try_out(disk: Disk, in_order: bool, steps: &[(Op, Sync)], at_every_operation: bool, seed: u64) -> u64 {
     let tried = catch_unwind(AssertUnwindSafe(|| {
-        let workload = Workload::run(disk, steps);
+        let workload = Workload::run(disk, in_order, steps);
         let syncs = workload.promises.iter().map(|promise| promise.number + 1);
         let cuts: Vec<u64> = if at_every_operation {
             (workload.first..=workload.rig.power.operations() + 1).collect()
@@ -413,7 +413,7 @@ fn try_out(disk: Disk, steps: &[(Op, Sync)], at_every_operation: bool, seed: u64
         done
     }));
     tried.unwrap_or_else(|why| {
-        eprintln!("{disk:?}, seed {seed}: {steps:?}");
+        eprintln!("{disk:?}, seed {seed}, {}: {steps:?}", if in_order { "a journal" } else { "no journal" });
         resume_unwind(why)
     })
 }
@@ -439,7 +439,11 @@ fn bounded(disk: Disk) {
         let tried = if is_whole { number } else { wanted };
         for seed in 0..tried {
             let which = if is_whole { seed } else { dice.random_range(0..number) };
-            cuts += try_out(disk, &numbered(&all, count, which), count == 1, seed);
+            let steps = numbered(&all, count, which);
+            // Single operations are tried on both kinds of store.
+            for in_order in [false, true].into_iter().filter(|&in_order| count == 1 || in_order == (seed % 2 == 1)) {
+                cuts += try_out(disk, in_order, &steps, count == 1, seed);
+            }
         }
         println!("{disk:?}: {tried} of {number} workloads of {count} operations, {cuts} cuts");
     }

@@ -61,7 +61,7 @@ fn is_read_only(run: &Run, fs: &FileSystem, seed: u64) -> usize {
 }
 
 fn round(disk: Disk, seed: u64, access: Access, from: u64, ends: &mut Ends) {
-    let mut run = Run::on(Rig::on(disk, Power::with_fault(access, from)), seed, OPERATIONS);
+    let mut run = Run::on(Rig::on(disk, seed % 2 == 1, Power::with_fault(access, from)), seed, OPERATIONS);
     if !run.rig.power.is_broken() {
         return;
     }

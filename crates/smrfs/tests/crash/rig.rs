@@ -81,13 +81,13 @@ impl Mounted {
 }
 
 impl Rig {
-    /// A new disk of that kind, of some hundred granules.
-    pub fn new(disk: Disk) -> Rig {
-        Rig::on(disk, Power::new())
+    /// A new disk of that kind, of some hundred granules; the store has a journal if `in_order`.
+    pub fn new(disk: Disk, in_order: bool) -> Rig {
+        Rig::on(disk, in_order, Power::new())
     }
 
     /// A new disk on that power supply.
-    pub fn on(disk: Disk, power: Power) -> Rig {
+    pub fn on(disk: Disk, in_order: bool, power: Power) -> Rig {
         let power = Arc::new(power);
         let (shape, beneath) = match disk {
             Disk::Zoned => {
@@ -106,7 +106,8 @@ impl Rig {
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         // Short records: maps of some five extents spill.
         let limits = Limits { map_bytes: 40, ..Limits::EXT4 };
-        let store = Arc::new(MemoryStore::on_power(limits, clock, power.clone()));
+        let store = MemoryStore::on_power(limits, clock, power.clone());
+        let store = Arc::new(if in_order { store.in_order() } else { store });
         Rig { beneath, store, power, shape, placement: Placement::Adjacent, new: true }
     }
 

@@ -55,7 +55,7 @@ pub struct Run {
 impl Run {
     /// Makes a file system, whose placement policy the seed decides, and does `count` random operations on it.
     pub fn new(disk: Disk, seed: u64, count: usize) -> Run {
-        Run::on(Rig::new(disk), seed, count)
+        Run::on(Rig::new(disk, seed % 2 == 1), seed, count)
     }
 
     /// As [`Run::new`], on a rig that may break.

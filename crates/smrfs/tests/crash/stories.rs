@@ -16,8 +16,8 @@ const DIRECTORY: NewNode = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0,
 
 /// Does `before` on a new file system, then `after`; whatever is cut from the end of `before` on, `holds` holds.
 fn always<T>(before: impl Fn(&FileSystem) -> T, after: impl Fn(&FileSystem, &T), holds: impl Fn(&Mounted, &T)) {
-    for disk in Disk::ALL {
-        let rig = Rig::new(disk);
+    for (disk, in_order) in Disk::ALL.into_iter().flat_map(|disk| [(disk, false), (disk, true)]) {
+        let rig = Rig::new(disk, in_order);
         let mounted = rig.mount().expect("an empty file system");
         let made = before(&mounted.fs);
         let first = rig.power.operations() + 1;

@@ -80,7 +80,7 @@ fn a_failed_sync_of_the_store_counts_as_a_failed_flush() {
         for (journal, way) in [None, Some(HostJournal(7))].into_iter().flat_map(|j| (0..4).map(move |way| (j, way))) {
             let counts = Arc::new(Counts { journal: Mutex::new(journal), ..Counts::default() });
             let kept = counts.clone();
-            let rig = Rig::with_store(model, options(), |store, _| Arc::new(Counted { store, counts: kept }));
+            let rig = Rig::with_store(model, options(), |store| Arc::new(Counted { store, counts: kept }));
             let (fs, root) = (&rig.fs, rig.fs.root());
             let id = make(fs, b"a");
             let pipe = fs.make(root, b"pipe", &NewNode { kind: Kind::Pipe, ..FILE }).unwrap().id;

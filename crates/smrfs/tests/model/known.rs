@@ -53,7 +53,7 @@ fn told(model: Model, seed: u64, options: FsOptions) -> String {
     let mut random = Pcg64Mcg::seed_from_u64(1000 + seed);
     let counts = Arc::new(Counts::default());
     let kept = counts.clone();
-    let rig = Rig::with_store(model, options, |store, _| Arc::new(Counted { store, counts: kept }));
+    let rig = Rig::with_store(model, options, |store| Arc::new(Counted { store, counts: kept }));
     let mut life = Life::new(rig);
     let mut text = String::new();
     for number in 1..=OPERATIONS {

@@ -1,24 +1,21 @@
-//! Links, users' attributes and modes as the system calls have them, on a store that charges the drive's time.
-
-use std::sync::Arc;
+//! Links, users' attributes and modes as the system calls have them.
 
 use smrfs::data::Data;
-use smrfs::device::{HostManaged, Model};
+use smrfs::device::Model;
 use smrfs::error::Errno;
 use smrfs::fs::FileSystem;
-use smrfs::meta::memory::{Costs, Limits};
+use smrfs::meta::memory::Limits;
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 
 use crate::rig::{GRANULE, Rig};
 use crate::{FILE, options};
 
 const DIRECTORY: NewNode = NewNode { kind: Kind::Directory, mode: 0o755, ..FILE };
-const COSTS: Costs = Costs { seek_ns: 1_000_000, half_rotation_ns: 100_000, block_ns: 1 };
 /// Longest value of a user's attribute, as Linux has it.
 const VALUE_BYTES: usize = 65536;
 
 fn rig() -> Rig {
-    Rig::with_store(Model::Caveat, options(), |store, device| Arc::new(store.charged(device.clone(), COSTS)))
+    Rig::new(Model::Caveat, options())
 }
 
 /// Errors and values as setxattr(2) and its like give them.
@@ -167,55 +164,4 @@ fn what_is_not_durable_is_told_of_named_files_most_first() {
     fs.open(one, false, false).unwrap();
     fs.release(open, true).unwrap();
     assert!(!is_open(one));
-}
-
-/// Each change waits in the journal as a block, and as one more for each 4 KiB that it brings along.
-#[test]
-fn every_change_of_names_costs_a_block_at_the_next_sync() {
-    let rig = rig();
-    let (store, device) = (&rig.store, &rig.device);
-    let root = store.root();
-    let file = |name: &[u8]| store.make(root, name, &FILE).unwrap().id;
-    let (id, to) = (file(b"f"), (root, &b"h"[..]));
-    store.make(root, b"d", &DIRECTORY).unwrap();
-    store.sync_all().unwrap();
-    let costs = |act: &dyn Fn(), sync: &dyn Fn()| {
-        act();
-        let begin = device.now();
-        sync();
-        device.now().0 - begin.0
-    };
-    let changes: [(&dyn Fn(), u64); 10] = [
-        (
-            &|| {
-                assert!(
-                    store.set_attributes(id, &SetAttr { mode: Some(0o600), ..SetAttr::default() }).unwrap().links > 0
-                )
-            },
-            1,
-        ),
-        (&|| assert!(store.make_link(root, b"l", b"f", 0, 0).unwrap().links > 0), 1),
-        (&|| assert!(store.link(id, root, b"g").unwrap().links > 0), 1),
-        (&|| store.rename((root, b"g"), to, RenameMode::Replace).unwrap(), 1),
-        (&|| store.unlink(root, b"h").unwrap(), 1),
-        (&|| store.remove_dir(root, b"d").unwrap(), 1),
-        (&|| store.set_attribute(id, b"user.a", b"1", false, false).unwrap(), 1),
-        (&|| store.remove_attribute(id, b"user.a").unwrap(), 1),
-        (&|| store.store_spill(5, &[1; 9000]).unwrap(), 3),
-        (&|| store.remove_spill(5).unwrap(), 1),
-    ];
-    let commit = COSTS.seek_ns + 2 * COSTS.half_rotation_ns + COSTS.block_ns;
-    for (number, (act, blocks)) in changes.into_iter().enumerate() {
-        assert_eq!(costs(act, &|| store.sync_dir(root).unwrap()), commit + blocks * COSTS.block_ns, "{number}");
-        if number == 8 {
-            assert_eq!((store.load_spill(5).unwrap(), store.spills().unwrap()), (vec![1; 9000], vec![5]));
-            assert_eq!(costs(&|| {}, &|| store.sync_spill(5).unwrap()), 0);
-        }
-    }
-    assert!(store.spills().unwrap().is_empty());
-    let part = || store.store_spill(6, b"").unwrap();
-    assert_eq!(costs(&part, &|| store.sync_spill(6).unwrap()), commit + COSTS.block_ns);
-    assert_eq!(store.load_map(id).unwrap(), None);
-    store.store_map(id, b"m").unwrap();
-    assert_eq!(store.load_map(id).unwrap(), Some(b"m".to_vec()));
 }

@@ -20,7 +20,7 @@ fn a_file_made_while_a_rename_takes_its_name_is_replaced_or_refused() {
     for model in [Model::StrictAppend, Model::Caveat] {
         let counts = Arc::new(Counts::default());
         let counted = counts.clone();
-        let rig = Rig::with_store(model, options(), |store, _| Arc::new(Counted { store, counts: counted }));
+        let rig = Rig::with_store(model, options(), |store| Arc::new(Counted { store, counts: counted }));
         let (fs, root) = (rig.fs.clone(), rig.fs.root());
         let moved = fs.make(root, b"a", &FILE).unwrap().id;
         let maker = fs.clone();

@@ -37,14 +37,14 @@ pub struct Rig {
 impl Rig {
     /// A new disk of that model, of some hundred granules.
     pub fn new(model: Model, options: FsOptions) -> Rig {
-        Rig::with_store(model, options, |store, _| Arc::new(store))
+        Rig::with_store(model, options, |store| Arc::new(store))
     }
 
     /// A rig whose `store` says what comes between the store in memory and the file system.
     pub fn with_store(
         model: Model,
         options: FsOptions,
-        store: impl FnOnce(MemoryStore, &Arc<Faulty>) -> Arc<dyn MetadataStore>,
+        store: impl FnOnce(MemoryStore) -> Arc<dyn MetadataStore>,
     ) -> Rig {
         let shape = shape(model);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
@@ -52,7 +52,7 @@ impl Rig {
         let device = Arc::new(Faulty::new(device));
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
-        let store = store(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, clock), &device);
+        let store = store(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, clock));
         let fs = Arc::new(mounted(&device, &store, &options));
         Rig { device, store, memory, options, fs, watch }
     }

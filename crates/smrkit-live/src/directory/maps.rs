@@ -17,6 +17,7 @@ use super::host::{self, get, open_at, remove, set, with_permissions};
 use super::seal::{Owners, Sealer};
 use super::walk::each_entry;
 use super::{DirectoryStore, Home, check_name, io_error, os_error};
+use crate::journal;
 use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
@@ -282,7 +283,13 @@ impl Durability for DirectoryStore {
 
     fn sync_spill(&self, number: u64) -> FsResult {
         let folder = self.home.spill_folder(number)?;
-        open_regular(&folder, &spill_name(number).1)?.sync_all().map_err(io_error)?;
+        let part = open_regular(&folder, &spill_name(number).1)?;
+        if self.journal.is_some() {
+            // Commits are in order, so the one that makes the record durable has the name and the blocks of the part in it or before it, and
+            // flushes what was written back. Syncs of part and folder would each be a commit of their own.
+            return journal::write_back(&part).map_err(io_error);
+        }
+        part.sync_all().map_err(io_error)?;
         rustix::fs::fsync(folder).map_err(os_error)?;
         // The folder's own name is made durable once for each mount: the thread that created it, or a process that crashed, may not have done so.
         let mut durable_folders = self.home.durable_folders.lock();

@@ -35,6 +35,8 @@ thread_local! {
 pub struct Adapter {
     gate: Arc<Gate>,
     numbers: Numbers,
+    /// True if the kernel needs no request to open a directory (since Linux 5.1).
+    kernel_opens_directories: bool,
     /// Notifies the kernel of changes that it did not ask for; set once there is a session.
     notifier: Arc<OnceLock<Notifier>>,
 }
@@ -42,7 +44,7 @@ pub struct Adapter {
 impl Adapter {
     /// The kernel's view of the core behind `gate`, whose root is `root`.
     pub fn new(gate: Arc<Gate>, root: NodeId) -> Adapter {
-        Adapter { gate, numbers: Numbers::new(root), notifier: Arc::default() }
+        Adapter { gate, numbers: Numbers::new(root), kernel_opens_directories: false, notifier: Arc::default() }
     }
 
     /// Receiver of the session's notifier.
@@ -134,6 +136,7 @@ fn is_for_writing(flags: OpenFlags) -> bool {
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         negotiate(config);
+        self.kernel_opens_directories = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         Ok(())
     }
 
@@ -338,6 +341,16 @@ impl fuser::Filesystem for Adapter {
 
     fn fsync(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
         self.reply_empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
+    }
+
+    /// An open directory has no state here. After ENOSYS the kernel opens and closes directories without a request, and keeps their entries until
+    /// it has changed one.
+    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        if self.kernel_opens_directories {
+            reply.error(Errno::ENOSYS);
+        } else {
+            reply.opened(FileHandle(0), FopenFlags::empty());
+        }
     }
 
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {

@@ -1,8 +1,8 @@
 //! The FUSE side of a mount: the kernel's requests become calls of the file system's core, and its answers replies.
 //!
 //! This module only translates; the core decides. Requests for locks (which are then local), ioctl, poll and access (`default_permissions`) are
-//! not handled, so that the kernel answers them itself. Nor are flush, because closing a file has no error to report (room is promised when a
-//! write is acknowledged), and opendir, because an open directory has no state here.
+//! not handled, so that the kernel answers them itself. Nor is flush, because closing a file has no error to report: room is promised when a
+//! write is acknowledged.
 
 /// Replies with a result: by a call that takes what it holds, or with its error.
 #[macro_export]

@@ -24,7 +24,7 @@ use rand_pcg::Pcg64;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::fs::{FileSystem, FsOptions};
-use smrfs::meta::{Durability, Kind, MetadataStore, NewNode, RenameMode, SetAttr};
+use smrfs::meta::{Durability, Kind, Maps, MetadataStore, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
 use smrkit_live::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 
@@ -36,6 +36,8 @@ use replay::{Loss, cut, settle};
 
 const IMAGE_BYTES: u64 = 48 << 20;
 const SLOTS: usize = 8;
+/// Bytes of a file whose checksums alone fill more than an attribute has room for.
+const LONG_BYTES: usize = 6 << 20;
 const STEPS: usize = 400;
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -144,10 +146,12 @@ fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
     let (volume, fs) = open(&image, &meta);
     assert_eq!(volume.store().journal().is_some(), host.name == "ext4");
     if host.has_image {
-        an_fsync_flushes_once(&fs, &meta, &recorder);
+        fsyncs_flush_once(&fs, &meta, &recorder);
     }
     let mut writer =
         Writer { fs, recorder: &recorder, names: BTreeMap::new(), rng: Pcg64::seed_from_u64(seed), whole: 0 };
+    writer.make_long("f0");
+    assert!(!volume.store().spills().unwrap().is_empty(), "its map fits a record");
     for _ in 0..STEPS {
         writer.step();
     }
@@ -159,10 +163,13 @@ fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
     Recorded { events, names }
 }
 
-/// Fails unless the disk is flushed as often for a file here as for an attribute of a file of the host, which is a commit.
-fn an_fsync_flushes_once(fs: &FileSystem, meta: &Path, recorder: &Recorder) {
-    let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
-    let id = fs.make(fs.root(), b"flushed", &new).unwrap().id;
+/// Fails unless the disk is flushed as often for a file here as for an attribute of a file of the host, which is a commit: whether the
+/// file is short, has a map too long for a record, or is new.
+fn fsyncs_flush_once(fs: &FileSystem, meta: &Path, recorder: &Recorder) {
+    let make = |name: &str| {
+        let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
+        fs.make(fs.root(), name.as_bytes(), &new).unwrap().id
+    };
     let plain = File::create(meta.join("plain")).unwrap();
     let counted = |sync: &dyn Fn(u8)| {
         let once = |value| {
@@ -178,13 +185,23 @@ fn an_fsync_flushes_once(fs: &FileSystem, meta: &Path, recorder: &Recorder) {
         rustix::fs::fsetxattr(&plain, "user.value", &[value; 100], rustix::fs::XattrFlags::empty()).unwrap();
         plain.sync_all().unwrap();
     });
-    let ours = counted(&|value| {
+    let write = |id: NodeId, value: u8| {
         fs.write(id, 0, Data::Bytes(&[value; 4096])).unwrap();
         fs.sync(id).unwrap();
-    });
-    assert_eq!(ours, host);
-    fs.unlink(fs.root(), b"flushed").unwrap();
-    fs.forget(id, 1);
+    };
+    let [short, long] = ["short", "long"].map(make);
+    fs.write(long, 0, Data::Bytes(&vec![7u8; LONG_BYTES])).unwrap();
+    let ours = [
+        counted(&|value| write(short, value)),
+        counted(&|value| write(long, value)),
+        counted(&|value| write(make(&format!("new{value}")), value)),
+    ];
+    assert_eq!(ours, [host; 3]);
+    for name in ["short", "long", "new0", "new1", "new2", "new3", "new4", "new5"] {
+        let id = fs.lookup(fs.root(), name.as_bytes()).unwrap().id;
+        fs.unlink(fs.root(), name.as_bytes()).unwrap();
+        fs.forget(id, 2);
+    }
 }
 
 /// Changes files, and keeps account of what may be found after a cut.
@@ -227,6 +244,17 @@ impl Writer<'_> {
         let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
         self.fs.make(self.fs.root(), name.as_bytes(), &new).unwrap();
         self.write(name);
+    }
+
+    /// A file whose map does not fit a record.
+    fn make_long(&mut self, name: &str) {
+        let mut bytes = vec![0; LONG_BYTES];
+        self.rng.fill_bytes(&mut bytes);
+        self.begin(name, Some(bytes.clone()));
+        let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+        let id = self.fs.make(self.fs.root(), name.as_bytes(), &new).unwrap().id;
+        self.fs.write(id, 0, Data::Bytes(&bytes)).unwrap();
+        self.sync(name);
     }
 
     fn bytes(&mut self) -> Vec<u8> {

@@ -1,24 +1,22 @@
 //! A metadata store in memory.
 //!
 //! Names behave as on Linux. Permissions are not checked: on a mount the kernel does that. Nothing is ever lost, unless a test has put a
-//! power supply behind the store (`power`). Each operation checks its arguments, changes the tree, and informs the recorder.
+//! power supply behind the store (`power`). Each operation checks its arguments, changes the tree, and notes what a power cut may take.
 
-mod charged;
 mod power;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use super::partition::Costs;
 use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::error::{Errno, FsError, FsResult};
-use crate::units::NodeId;
+use crate::units::{HostJournal, NodeId};
+use power::Powered;
 pub use power::StoreLoss;
 use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
 
@@ -69,36 +67,20 @@ pub enum Synced {
     All,
 }
 
-/// Observes a store: is called before every operation, and may refuse it. One charges a drive's time, another cuts the power and knows what
-/// survives.
-pub trait Recorder: Any + Send {
-    /// Called before a read of the store.
-    fn look(&self) -> FsResult {
-        Ok(())
-    }
-    /// Called before a change of the store with this many bytes of content.
-    fn begin(&mut self, bytes: usize) -> FsResult;
-    /// Called when the saved part of a node has changed.
-    fn save(&mut self, _id: NodeId, _node: &SavedNode) {}
-    /// Called for effects that happen atomically. They change the names of the nodes `renamed`; if `emptied` is given, they require that
-    /// it is an empty directory.
-    fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>);
-    /// Called for a sync.
-    fn sync(&mut self, what: Synced) -> FsResult;
-}
-
 /// A metadata store in memory.
 pub struct MemoryStore {
     state: Mutex<StoreState>,
     limits: Limits,
     clock: Clock,
+    /// True if all changes become durable in order, by commits of a journal, as on ext4.
+    in_order: bool,
 }
 
 struct StoreState {
     tree: Tree,
     parts: BTreeMap<u64, Arc<[u8]>>,
     states: BTreeMap<String, Arc<[u8]>>,
-    recorder: Option<Box<dyn Recorder>>,
+    power: Option<Powered>,
 }
 
 impl MemoryStore {
@@ -106,35 +88,30 @@ impl MemoryStore {
     pub fn new(limits: Limits, clock: Clock) -> MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
         let tree = Tree::new(SavedNode::new(&new, clock()));
-        let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), recorder: None };
-        MemoryStore { state: Mutex::new(state), limits, clock }
+        let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), power: None };
+        MemoryStore { state: Mutex::new(state), limits, clock, in_order: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock()
     }
 
-    /// Locks the state to read it, if the recorder allows it.
+    /// Locks the state to read it, if there is power.
     fn lock_to_read(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         let state = self.lock();
-        state.recorder.as_ref().map_or(Ok(()), |recorder| recorder.look())?;
+        state.power.as_ref().map_or(Ok(()), Powered::look)?;
         Ok(state)
     }
 
-    /// Locks the state to change it, if the recorder allows it.
+    /// Locks the state to change it, if there is power.
     fn lock_to_change(&self) -> FsResult<MutexGuard<'_, StoreState>> {
-        self.lock_to_store(0)
-    }
-
-    /// Locks the state for a change with `bytes` of content, if the recorder allows it.
-    fn lock_to_store(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
-        state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin(bytes))?;
+        state.power.as_mut().map_or(Ok(()), Powered::begin)?;
         Ok(state)
     }
 
-    fn sync_recorder(&self, what: Synced) -> FsResult {
-        self.lock().recorder.as_mut().map_or(Ok(()), |recorder| recorder.sync(what))
+    fn sync_what(&self, what: Synced) -> FsResult {
+        self.lock().power.as_mut().map_or(Ok(()), |power| power.sync(what))
     }
 
     /// Creates a node. In a set-group-ID directory it gets the directory's group.
@@ -185,14 +162,14 @@ impl MemoryStore {
 
 impl StoreState {
     fn save(&mut self, id: NodeId) {
-        if let (Some(recorder), Some(node)) = (&mut self.recorder, self.tree.nodes.get(&id.0)) {
-            recorder.save(id, &node.saved);
+        if let (Some(power), Some(node)) = (&mut self.power, self.tree.nodes.get(&id.0)) {
+            power.save(id, &node.saved);
         }
     }
 
     fn rename(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.change(effects, renamed, emptied);
+        if let Some(power) = &mut self.power {
+            power.change(effects, renamed, emptied);
         }
     }
 
@@ -328,7 +305,7 @@ impl Attributes for MemoryStore {
         if value.len() > VALUE_BYTES {
             return Err(Errno::E2BIG.into());
         }
-        let (now, mut state) = ((self.clock)(), self.lock_to_store(value.len())?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if name.starts_with(b"user.") && !matches!(saved.kind, Kind::File | Kind::Directory) {
             return Err(Errno::EPERM.into());
@@ -373,7 +350,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
-        let (now, mut state) = ((self.clock)(), self.lock_to_store(map.len())?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if saved.kind != Kind::File {
             return Err(Errno::EINVAL.into());
@@ -393,7 +370,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        let mut state = self.lock_to_store(part.len())?;
+        let mut state = self.lock_to_change()?;
         if state.parts.contains_key(&number) {
             return Err(Errno::EEXIST.into());
         }
@@ -423,7 +400,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        let mut state = self.lock_to_store(bytes.len())?;
+        let mut state = self.lock_to_change()?;
         state.states.insert(name.into(), bytes.into());
         state.record(Effect::State(name.into(), Some(bytes.into())));
         Ok(())
@@ -451,21 +428,28 @@ impl Maps for MemoryStore {
 }
 
 impl Durability for MemoryStore {
+    fn journal(&self) -> Option<HostJournal> {
+        self.in_order.then_some(HostJournal(1))
+    }
+
     fn sync_spill(&self, number: u64) -> FsResult {
-        self.sync_recorder(Synced::Part(number))
+        if self.in_order {
+            return Ok(());
+        }
+        self.sync_what(Synced::Part(number))
     }
 
     fn sync(&self, id: NodeId) -> FsResult {
-        self.sync_recorder(Synced::Node(id))
+        self.sync_what(Synced::Node(id))
     }
 
     fn sync_dir(&self, id: NodeId) -> FsResult {
         self.lock_to_read()?.tree.names(id)?;
-        self.sync_recorder(Synced::Directory(id))
+        self.sync_what(Synced::Directory(id))
     }
 
     fn sync_all(&self) -> FsResult {
-        self.sync_recorder(Synced::All)
+        self.sync_what(Synced::All)
     }
 
     fn room(&self) -> FsResult<StoreRoom> {

@@ -4,7 +4,6 @@ mod journal;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -12,7 +11,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::tree::{ROOT, SavedNode, Tree};
-use super::{Clock, Effect, Limits, MemoryStore, Recorder, StoreState, Synced};
+use super::{Clock, Effect, Limits, MemoryStore, StoreState, Synced};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::Kind;
 use crate::testing::memory::{Access, Power};
@@ -21,7 +20,7 @@ pub use journal::StoreLoss;
 use journal::{Journal, StoreImage, Update};
 
 /// The power supply of a store, and everything that was done on it.
-struct Powered {
+pub(super) struct Powered {
     power: Arc<Power>,
     journal: Journal,
     /// The operation that is being done.
@@ -42,26 +41,30 @@ impl Powered {
         self.number = self.power.operations();
         Ok(())
     }
-}
 
-impl Recorder for Powered {
-    fn look(&self) -> FsResult {
+    /// Called before a read of the store.
+    pub(super) fn look(&self) -> FsResult {
         if self.power.is_on() { Ok(()) } else { Err(FsError::PowerCut) }
     }
 
-    fn begin(&mut self, _bytes: usize) -> FsResult {
+    /// Called before a change of the store.
+    pub(super) fn begin(&mut self) -> FsResult {
         self.operate(Access::Change)
     }
 
-    fn save(&mut self, id: NodeId, node: &SavedNode) {
+    /// Called when the saved part of a node has changed.
+    pub(super) fn save(&mut self, id: NodeId, node: &SavedNode) {
         self.change(vec![Effect::Node(id, Arc::new(node.clone()))], Vec::new(), None);
     }
 
-    fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {
+    /// Called for effects that happen atomically. They change the names of the nodes `renamed`; if `emptied` is given, they require that
+    /// it is an empty directory.
+    pub(super) fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {
         self.journal.push(self.number, Update::new(effects, renamed, emptied));
     }
 
-    fn sync(&mut self, what: Synced) -> FsResult {
+    /// Called for a sync.
+    pub(super) fn sync(&mut self, what: Synced) -> FsResult {
         self.operate(Access::Flush)?;
         if !self.has_forgotten {
             self.journal.sync(self.number, what);
@@ -76,20 +79,26 @@ impl MemoryStore {
         MemoryStore::new(limits, clock).powered(power)
     }
 
+    /// The same with a journal, of which a power cut takes the latest changes only.
+    pub fn in_order(self) -> MemoryStore {
+        MemoryStore { in_order: true, ..self }
+    }
+
     /// The store as it is after the power has failed at operation number `cut` of its [`Power`]: that one may have been
     /// done. It can be asked for any cut so far, many times. `seed` decides what is lost, `power` is the new one.
     pub fn survivor(&self, cut: u64, loss: StoreLoss, seed: u64, power: Arc<Power>) -> MemoryStore {
         let state = self.lock();
-        let recorder = state.recorder.as_ref().map(|recorder| &**recorder as &dyn Any);
-        let image = match recorder.and_then(|recorder| recorder.downcast_ref::<Powered>()) {
+        let loss = if self.in_order { StoreLoss::Latest } else { loss };
+        let image = match &state.power {
             Some(Powered { journal, .. }) => {
                 journal.cut(cut, loss, &mut Pcg64Mcg::seed_from_u64(seed ^ cut.rotate_left(32)))
             }
             None => state.image(),
         };
         let tree = grown(&image, state.tree.next);
-        let state = StoreState { tree, parts: image.parts, states: image.states, recorder: None };
-        let store = MemoryStore { state: Mutex::new(state), limits: self.limits, clock: self.clock.clone() };
+        let state = StoreState { tree, parts: image.parts, states: image.states, power: None };
+        let (state, clock) = (Mutex::new(state), self.clock.clone());
+        let store = MemoryStore { state, limits: self.limits, clock, in_order: self.in_order };
         store.powered(power)
     }
 
@@ -97,7 +106,7 @@ impl MemoryStore {
     fn powered(self, power: Arc<Power>) -> MemoryStore {
         let mut state = self.lock();
         let journal = Journal::new(power.operations(), state.image());
-        state.recorder = Some(Box::new(Powered { power, journal, number: 0, has_forgotten: false }));
+        state.power = Some(Powered { power, journal, number: 0, has_forgotten: false });
         drop(state);
         self
     }
