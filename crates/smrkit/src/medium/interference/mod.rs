@@ -428,7 +428,7 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
         return Ok(());
     }
     // Damage that stops at the end of a band stays within a run of whole bands.
-    let leaves_run = |run: &u64| band.is_none_or(|band| run % band != 0);
+    let leaves_run = |run: &u64| band.is_none_or(|band| !run.is_multiple_of(band));
     if let Some(run) = zones.iter().filter_map(|zone| zone.run_tracks()).find(leaves_run) {
         return Err(Error::Impossible(format!(
             "runs of {run} tracks on one surface after another, and a write damages tracks next to it that PBAs do not reach \
