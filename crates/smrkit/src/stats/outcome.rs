@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::confidence::{Confidence, Interval, LatencyConfidence, Unknown};
 use super::counts::HostSide;
 use super::join::*;
-pub use super::confidence::{Confidence, Interval, LatencyConfidence, Unknown};
 pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLatencies};
 use super::measured::Measured;
 pub use super::rebuild::Rebuild;
