@@ -168,7 +168,7 @@ class Outcome(_Presented, Recorded):
     #: Bytes read and written by the host per second of `elapsed_ns`.
     host_bytes_per_s: float | None
     #: How certain the run's own values are ([confidence intervals](#confidence-intervals)); absent for a member of an
-    #: array and for merged runs.
+    #: array, for merged runs and in a summary.
     confidence: Record
     #: Latency from arrival to completion.
     latency_ns: Record
