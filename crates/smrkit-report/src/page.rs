@@ -12,7 +12,9 @@ use crate::format::escape;
 use crate::grid::Grid;
 use crate::label::{beside, distinct};
 use crate::series;
-use crate::table::{about, certainty, cost, headline, optional, pause_table, pauses_told, power_cuts, speed, verdict_table};
+use crate::table::{
+    about, certainty, cost, headline, optional, pause_table, pauses_told, power_cuts, speed, verdict_table,
+};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]

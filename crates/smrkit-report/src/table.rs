@@ -281,8 +281,13 @@ pub fn certainty(runs: &[Outcome]) -> Option<Grid> {
     for (name, run) in named(runs) {
         let Some(Confidence { all, host_bytes_per_s, write_amplification, .. }) = &run.confidence else { continue };
         let mut row = vec![name];
-        row.extend([&all.mean, &all.p50, &all.p95, &all.p99, &all.p99_9].map(|of| ends(of, |ns| format::nanos(ns as u64))));
-        row.extend([ends(host_bytes_per_s, format::rate), ends(write_amplification, |ratio| format::times(Some(ratio)))]);
+        row.extend(
+            [&all.mean, &all.p50, &all.p95, &all.p99, &all.p99_9].map(|of| ends(of, |ns| format::nanos(ns as u64))),
+        );
+        row.extend([
+            ends(host_bytes_per_s, format::rate),
+            ends(write_amplification, |ratio| format::times(Some(ratio))),
+        ]);
         grid.rows.push(row);
     }
     grid.unless_empty()

@@ -165,6 +165,11 @@ class Outcome(_Presented, Recorded):
     #: Elapsed time / elapsed time of `in-place` on the same requests. If `in-place` was not asked for, it is run
     #: without being listed. If the numbers of requests differ, times per request are compared.
     slowdown: float | None
+    #: Bytes read and written by the host per second of `elapsed_ns`.
+    host_bytes_per_s: float | None
+    #: How certain the run's own values are ([confidence intervals](#confidence-intervals)); absent for a member of an
+    #: array, for merged runs and in a summary.
+    confidence: Record
     #: Latency from arrival to completion.
     latency_ns: Record
     #: Sum of the times that requests waited, including waits for cleaning; written as text from 2^64 on.

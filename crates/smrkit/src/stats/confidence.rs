@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counts::HostTotals;
-use super::latency::{Distribution, LatencyCounts, nearest_rank, step};
+use super::latency::{Distribution, LatencyCounts, nearest_rank, step as step_of};
 use crate::record;
 use crate::record::ColumnType;
 use crate::request::Op;
@@ -176,7 +176,7 @@ impl Blocks {
     /// Counts a request. True if its block ends with it, so that [`Blocks::end`] is due.
     #[inline]
     pub fn count(&mut self, op: Op, latency_ns: u64) -> bool {
-        let (steps, at) = (&mut self.steps[op as usize], step(latency_ns));
+        let (steps, at) = (&mut self.steps[op as usize], step_of(latency_ns));
         if steps.len() <= at {
             steps.resize(at + 1, 0);
         }
@@ -303,7 +303,7 @@ impl Blocks {
         if count as f64 * smaller_share < BEYOND_MIN || up_to.len() < BLOCKS_MIN {
             return Err(Unknown::TooFewRequests);
         }
-        let at = step(of.at_rank(nearest_rank(count, per_mille)));
+        let at = step_of(of.at_rank(nearest_rank(count, per_mille)));
         let samples = self.samples(|mark| (0.0, mark.requests[group] as f64));
         let total: f64 = samples.iter().map(|sample| sample.1).sum();
         let share_up_to = |step: usize| up_to.iter().map(|block| block[step]).sum::<u64>() as f64 / total;
@@ -312,8 +312,13 @@ impl Blocks {
         let divides = ends.filter(|(share, _)| *share > 0.0 && *share < 1.0);
         let nearest = divides.min_by(|(a, _), (b, _)| (a - share).abs().total_cmp(&(b - share).abs()));
         let Some((its_share, step)) = nearest else {
-            // All latencies are within 3 %.
-            return Ok(Interval::new(of.at_rank(1) as f64, of.at_rank(count) as f64));
+            let ends = [of.at_rank(1), of.at_rank(count)];
+            return match step_of(ends[0]) == step_of(ends[1]) {
+                // All latencies are within 3 %.
+                true => Ok(Interval::new(ends[0] as f64, ends[1] as f64)),
+                // Only requests after the last whole block are so long: the run drifts.
+                false => Err(Unknown::TooCorrelated),
+            };
         };
         let samples = samples.iter().zip(up_to).map(|(sample, block)| (block[step] as f64, sample.1)).collect();
         let estimate = Estimate::new(samples)?;

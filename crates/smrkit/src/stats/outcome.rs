@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::confidence::{Confidence, Interval, LatencyConfidence, Unknown};
 use super::counts::HostSide;
 use super::join::*;
-pub use super::confidence::{Confidence, Interval, LatencyConfidence, Unknown};
 pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLatencies};
 use super::measured::Measured;
 pub use super::rebuild::Rebuild;
@@ -205,7 +205,7 @@ outcome! {
             /// Bytes read and written by the host per second of `elapsed_ns`.
             pub host_bytes_per_s: Option<f64> [drives: unset, runs: derived];
             /// How certain the run's own values are ([confidence intervals](#confidence-intervals)); absent for a member
-            /// of an array and for merged runs.
+            /// of an array, for merged runs and in a summary.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub confidence: Option<Confidence> [drives: unset, runs: unset] host |host| host.confidence;
         }
@@ -399,6 +399,7 @@ impl Outcome {
         Outcome {
             timeline: Timeline { window_ns, ..Timeline::default() },
             surface: Surface { part_sectors: self.surface.part_sectors, ..Surface::default() },
+            confidence: None,
             latency_histogram: Histograms::default(),
             latency_buckets: LatencyBuckets::default(),
             by_source: self.by_source.as_ref().map(|sources| sources.iter().map(without_buckets).collect()),

@@ -47,7 +47,8 @@ record! {
         /// Bytes that these requests wrote.
         pub written_bytes: Vec<u64>,
         /// Bytes written to the platters in each window. Divided by `written_bytes` of the same windows, they are the
-        /// write amplification over time. What one request took several windows for counts in the last of them.
+        /// write amplification over time. A write that ends with the first request of a window may count in the window
+        /// before.
         pub physical_written_bytes: Vec<u64>,
         /// Longest latency of these requests.
         pub longest_ns: Vec<u64>,

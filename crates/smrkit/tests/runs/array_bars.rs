@@ -15,7 +15,7 @@ use smrkit::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::settings::{Prefill, Queue, Settings, Warmup};
-use smrkit::stats::outcome::{ByCause, Outcome, Verdict};
+use smrkit::stats::outcome::{ByCause, Outcome, Timeline, Verdict};
 use smrkit::units::Lba;
 
 const SEEDS: u64 = 8;
@@ -197,7 +197,9 @@ fn seen(outcome: &Outcome) -> String {
     let latencies = (&o.latency_ns, o.wait_ns, o.service_ns, o.elapsed_ns, o.arrivals_ns);
     let verdict = Verdict { text: "an array calls itself one".into(), ..o.verdict.clone() };
     let sectors = (o.host_read_sectors, o.host_written_sectors, &o.commands, &o.adjusted, verdict);
-    format!("{:?} {latencies:?} {sectors:?} {:?} {:?}", o.requests, o.latency_histogram, o.timeline)
+    // Drives of an array are ahead of each other, so that their writes may be seen in another window.
+    let timeline = Timeline { physical_written_bytes: Vec::new(), ..o.timeline.clone() };
+    format!("{:?} {latencies:?} {sectors:?} {:?} {timeline:?}", o.requests, o.latency_histogram)
 }
 
 #[test]

@@ -69,7 +69,10 @@ fn numbers(value: &Value, path: &str, into: &mut String) {
 /// All numbers in a value, those of a list by their places.
 fn sum(value: &Value) -> f64 {
     match value {
-        Value::Object(map) => map.values().map(sum).sum(),
+        Value::Object(map) => {
+            let counts = |key: &str| !["host_bytes_per_s", "physical_written_bytes"].contains(&key);
+            map.iter().filter(|(key, _)| counts(key)).map(|(_, value)| sum(value)).sum()
+        }
         Value::Array(list) => list.iter().enumerate().map(|(at, value)| (at + 1) as f64 * sum(value)).sum(),
         other => other.as_f64().unwrap_or(0.0),
     }
