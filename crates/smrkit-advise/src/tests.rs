@@ -1185,7 +1185,7 @@ fn a_first_look_says_until_when_it_holds() {
         screen::preview(&one, Screen { width: 200, ..Screen::default() }),
         "At first sight, by the first 1,000 requests alone:\n\
          Until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes then is simulated now.\n\
-         How fast: 1 MB/s; a CMR disk 1 MB/s.\n"
+         How fast: 1 MB/s; a CMR disk 1 MB/s.\n\n"
     );
     let mut part = Advice { is_preview: true, ..advice(1.0, 1) };
     part.demand.requests = crate::AT_FIRST_SIGHT;

@@ -214,7 +214,7 @@ fn traces_of_libcachesim_are_recognised_and_read_as_what_is_said_of_them() {
         }
         let bytes = std::fs::read(data(file)).unwrap();
         let said = refused(&bytes, &OpenOptions::default());
-        assert!(said.contains(&format!("give --format {format}:op=write or {format}:op=read")), "{said}");
+        assert!(said.contains(&format!("give format {format}:op=write or {format}:op=read")), "{said}");
         for wrong in [format.to_string(), format!("{format}:op=discard"), format!("{format}:write")] {
             let said = refused(&bytes, &forced(&wrong));
             assert!(said.contains(&format!("choose {format}:op=read")), "{said}");

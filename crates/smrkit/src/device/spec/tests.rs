@@ -75,7 +75,7 @@ fn mistakes_say_where_they_are_and_what_to_do() {
         ("raid7:disks=4", "no array is called `raid7`; did you mean `raid0`? Known: span, raid0, raid1, raid10"),
         (
             "raid5:disks=4,chunks=4Ki",
-            "array, character 15, `chunks`: no key of this name; did you mean `chunk`? Known: disks, chunk, copies, member, layer",
+            "array, character 15, `chunks`: no key of this name; did you mean `chunk`? Known: disks, chunk, member, layer",
         ),
         ("raid0:disks=2,member=(disks=2)", "no key of this name; known: layer, drive, set, capacity"),
         ("raid5:disks=4,chunk=0", "character 21, `0`: `0` is out of range: expected a size from 512"),
