@@ -247,7 +247,8 @@ pub fn advise(
         let empty = Inquiry { question: &on_empty, ..inquiry };
         let Some(others) = empty.run_as_it_is(None)? else { return Ok(None) };
         refused_where_written = Some(refused(&pairs)).filter(|_| refused(&others) == 0.0);
-        if refused(&others) < refused(&pairs) {
+        // As much refused on empty zones is refused for its order, and not because zones were full.
+        if refused(&others) <= refused(&pairs) {
             (inquiry, pairs) = (empty, others);
         }
     }

@@ -1237,9 +1237,8 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
         more => format!("until it is done, {} more may fail", counted(more - 1, "disk")),
     };
     if works == failed {
-        let when = "To replace a disk, which stays in use until the new one is whole unless it has failed";
-        let when = format!("{when} ({how}). If it has failed, {meanwhile}:");
-        return vec![(when, works)];
+        let when = format!("To replace a disk ({how}). If it works, it stays in use until the new one is whole");
+        return vec![(format!("{when}. If it has failed, {meanwhile}:"), works)];
     }
     vec![
         ("To replace a disk that still works, which stays in use until the new one is whole:".into(), works),

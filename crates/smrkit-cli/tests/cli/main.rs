@@ -176,5 +176,5 @@ fn at(scratch: &Scratch, arguments: &str) -> Ran {
 
 /// Layers on the smallest drive, where regions must be small as well.
 const TINY: &str = "--drive tiny --set rmw.region_sectors=256 --set set-assoc.region_sectors=256 \
-     --set log.segment_tracks=4 \
+     --set h-swd.region_sectors=256 --set log.segment_tracks=4 \
      --set s-block.sblock_sectors=64 --set s-block.cache_percent=10 --set s-block.spare_percent=5";

@@ -75,7 +75,7 @@ fn image(folder: &Path, layer: &str) -> PathBuf {
     // smart keeps tracks of each recording zone free.
     let sectors = if layer == "smart" { 16_000_000 } else { 2_000_000 };
     let mut system = system.capacity(AskedCapacity::Sectors(sectors));
-    if matches!(layer, "rmw" | "set-assoc") {
+    if matches!(layer, "rmw" | "set-assoc" | "h-swd") {
         system = system.set(&format!("{layer}.region_sectors"), 4096);
     }
     let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();

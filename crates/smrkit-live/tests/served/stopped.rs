@@ -95,7 +95,7 @@ pub fn share_memory<S: Read + Write>(served: &Served, connect: impl Fn() -> Clie
     let held = served.report()["held_bytes"].as_u64().unwrap();
     assert!(held < 129 << 20, "{held} bytes are held");
     assert_eq!(other.read(0, 32 << 20)[..512], [1; 512]);
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     drop(greedy);
 }
 

@@ -47,8 +47,8 @@ record! {
         /// Bytes that these requests wrote.
         pub written_bytes: Vec<u64>,
         /// Bytes written to the platters in each window. Divided by `written_bytes` of the same windows, they are the
-        /// write amplification over time. A write that ends with the first request of a window may count in the window
-        /// before.
+        /// write amplification over time. What is written during a request that lasts for several windows is spread over
+        /// them, and a write that ends with the first request of a window may count in the window before.
         pub physical_written_bytes: Vec<u64>,
         /// Longest latency of these requests.
         pub longest_ns: Vec<u64>,
@@ -194,17 +194,20 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` is in the current one. If a request lasted for several, the last of them gets the current `reading`, and the
-    /// others the gauges of the previous turn, because a layer's gauges are unknown while it serves a request. At the first turn all get the
+    /// Ends windows until `time` is in the current one. If a request lasted for several, the last of them gets the current gauges, and the
+    /// others those of the previous turn, because a layer's gauges are unknown while it serves a request. At the first turn all get the
     /// current ones.
     #[cold]
     pub fn turn(&mut self, time: Nanos, reading: &Reading) {
         let gauges = &reading.gauges;
+        let mut written = self.written_since(reading);
         while self.is_over(time) {
-            let is_last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
-            if is_last {
-                self.current.physical_sectors = self.written_since(reading);
-            }
+            // Windows grow while they end, so that this is no countdown.
+            let windows_left = (time.0 - self.current_end_ns) / self.window_ns + 1;
+            let is_last = windows_left == 1;
+            // A drive that served a request for several windows may have written all the while.
+            self.current.physical_sectors = written / windows_left;
+            written -= self.current.physical_sectors;
             let previous = self.shown.take().unwrap_or_else(|| gauges.clone());
             self.end_window(if is_last { gauges } else { &previous });
             self.shown = Some(previous);
@@ -326,7 +329,7 @@ mod tests {
                 requests: vec![2, 1, 0, 0, 1, 1],
                 read_bytes: vec![1024, 0, 0, 0, 0, 512],
                 written_bytes: vec![0, 1536, 0, 0, 0, 0],
-                physical_written_bytes: vec![512, 0, 0, 2048, 1024, 1024],
+                physical_written_bytes: vec![512, 512, 512, 1024, 1024, 1024],
                 longest_ns: vec![7, 5, 0, 0, 1, 2],
                 cache_fill: expected.to_vec(),
                 gauges: BTreeMap::from([("tracks".to_string(), expected.map(|fill| 10.0 * fill).to_vec())]),
