@@ -143,7 +143,7 @@ impl All<'_> {
     }
 
     fn throughput(&self) -> Figure {
-        let panels = |title: &str, bytes: fn(&Outcome) -> &Vec<u64>| {
+        let panels = |title: &str, bytes: fn(&Outcome) -> &[u64]| {
             // If no run read (or wrote), there is nothing to show.
             let is_any = self.runs.iter().any(|run| bytes(run).iter().any(|&bytes| bytes > 0));
             let mb_per_s = |run: &Outcome| match is_any {
@@ -156,7 +156,11 @@ impl All<'_> {
         let panels = [
             panels("Read", |r| &r.timeline.read_bytes),
             panels("Written", |r| &r.timeline.written_bytes),
-            panels("Written to the platters", |r| &r.timeline.physical_written_bytes),
+            // The last window would show all that the rebuild wrote after the last request.
+            panels("Written to the platters", |r| match r.rebuild {
+                Some(_) => &[],
+                None => &r.timeline.physical_written_bytes,
+            }),
         ];
         let note = "Host bytes per second in each window of time, and what the drive wrote to its platters: the quotient of both is \
                     the write amplification.";

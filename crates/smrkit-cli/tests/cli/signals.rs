@@ -185,7 +185,8 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
         let untried = rows.iter().filter(|row| row["not_run"] == "interrupted").count();
         let sentence = "Interrupted: not all of it was tried.";
         assert!(
-            (untried > 0 || answer["budget"]["for_ever_bytes_per_s"].is_null()) && answer["text"].as_str().unwrap().contains(sentence),
+            (untried > 0 || answer["budget"]["for_ever_bytes_per_s"].is_null())
+                && answer["text"].as_str().unwrap().contains(sentence),
             "{answer}"
         );
         hits += 1;

@@ -200,7 +200,7 @@ class AdviceArguments(Arguments, total=False):
     """Options of advice."""
 
     use: str | Sequence[str]
-    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. May be repeated, for several at once. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
+    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. May be repeated, for several at once. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, zfs-receive, zfs-pool, surveillance, torrent, plex, photos, postgres, bitcoin, chia, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
     within: Time
     """Time in which all of the work has to be done"""
     every: Time

@@ -48,7 +48,8 @@ record! {
         pub written_bytes: Vec<u64>,
         /// Bytes written to the platters in each window. Divided by `written_bytes` of the same windows, they are the
         /// write amplification over time. What is written during a request that lasts for several windows is spread over
-        /// them, and a write that ends with the first request of a window may count in the window before.
+        /// them, a write that ends with the first request of a window may count in the window before, and what a
+        /// rebuild writes after the last request counts in the last window.
         pub physical_written_bytes: Vec<u64>,
         /// Longest latency of these requests.
         pub longest_ns: Vec<u64>,
