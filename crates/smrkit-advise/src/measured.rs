@@ -31,9 +31,9 @@ pub struct Fault {
 }
 
 static FAULTS: [Fault; 1] = [Fault {
-    drives: &["wd40efax", "wd60efax"],
+    drives: &["wd40efax"],
     is_of: |asked| asked.rebuilds(true),
-    what: "answer writes with errors during a resilver, even new ones, until ZFS drops them",
+    what: "may answer writes with errors during a resilver, even new ones, so that ZFS drops them",
     source: "openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020",
 }];
 

@@ -391,8 +391,8 @@ static INSTEAD: [Instead; 3] = [
         of: "zfs-pool",
         name: "writes every 300 s",
         makes: "zfs-pool:every=300s",
-        what: "Have ZFS write every 300 s. Synchronous writes must not go to the pool: give it an SSD as log device, and leave logbias at latency",
-        cost: "a crash loses up to five minutes of what no program has synced, and so much stays in memory",
+        what: "Have ZFS write every 300 s, or when its memory for dirty data is filling. Synchronous writes must not go to the pool: give it an SSD as log device, and leave logbias at latency",
+        cost: "this holds for all pools of the computer, until it restarts: a crash loses up to five minutes of what no program has synced",
         command: Some("echo 300 > /sys/module/zfs/parameters/zfs_txg_timeout"),
     },
 ];
@@ -417,11 +417,16 @@ impl AskedUse {
     pub fn instead(&self) -> Option<(&'static Instead, AskedUse)> {
         let one = INSTEAD.iter().find(|one| one.of == self.info.name && self.beside.is_empty())?;
         let mut other: AskedUse = one.makes.parse().expect("a use");
-        let amount = |asked: &AskedUse, key: &str| {
-            let text = asked.values(1.0).text(key).to_string();
-            parse_bytes(&text).or_else(|_| parse_duration(&text).map(|time| time.0)).expect("checked by AskedUse")
+        let is_enough = |key: &str| {
+            let [own, made] = [self, &other].map(|asked| asked.values(1.0).text(key).to_string());
+            let time = |text: &str| parse_duration(text).expect("checked by AskedUse");
+            // `10m` is ten minutes or ten megabytes: whichever the other value is.
+            match parse_bytes(&made) {
+                Ok(made) => parse_bytes(&own).expect("checked by AskedUse") >= made,
+                Err(_) => time(&own) >= time(&made),
+            }
         };
-        if other.given.iter().all(|(key, _)| amount(self, key) >= amount(&other, key)) {
+        if other.given.iter().all(|(key, _)| is_enough(key)) {
             return None;
         }
         let kept: Vec<_> = self.given.iter().filter(|(key, _)| other.given(key).is_none()).cloned().collect();
@@ -993,6 +998,8 @@ mod tests {
             ("restic:pack=256M", None),
             ("zfs-pool:every=1s,rate=1MB/s", Some("zfs-pool:every=300s,rate=1MB/s")),
             ("zfs-pool:every=10min", None),
+            ("zfs-pool:every=10m", None),
+            ("zfs-pool:every=5m", None),
         ] {
             assert_eq!(made(text).as_deref(), instead, "{text}");
         }

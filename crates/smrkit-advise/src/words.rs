@@ -317,10 +317,11 @@ fn in_time(advice: &Advice) -> String {
     match advice.seconds(&advice.judged().own) {
         _ if advice.decided_by_trim().is_some() => format!(" You have {limit}."),
         Some(takes_s) if takes_s <= within.as_secs() => {
-            format!(" The {work} itself takes {} of the {limit} that you have.", seconds(takes_s))
+            format!(" As simulated, the {work} takes {} of the {limit} that you have.", seconds(takes_s))
         }
         Some(takes_s) => {
-            format!(" Nor is the {work} done in the {limit} that you have: it takes {}.", seconds(takes_s))
+            let takes = seconds(takes_s);
+            format!(" As simulated, the {work} takes {takes}, which is longer than the {limit} that you have.")
         }
         None => String::new(),
     }
@@ -444,10 +445,10 @@ fn meets(advice: &Advice) -> String {
     let later = match (advice.rest_s().filter(is_rested), advice.later_s(own, takes_s)) {
         (Some(rest_s), _) => format!(", and the drive has cleaned up after {} more", seconds(rest_s)),
         _ if every.is_some() && advice.system.cleans && !advice.is_rest_known => {
-            ", if the drive has cleaned up by then, which is tried now".into()
+            ", if the drive has cleaned up when the next one begins, which is tried now".into()
         }
         (None, Some(later_s)) => {
-            format!(", and each later one {}, since the drive has not cleaned up by then", seconds(later_s))
+            format!(", and each later one {}, since the drive has not cleaned up when it begins", seconds(later_s))
         }
         (None, None) => String::new(),
     };
@@ -582,7 +583,7 @@ fn figures(advice: &Advice) -> String {
             let waits = nanos(depth * own.elapsed_ns / own.requests.max(1));
             format!(
                 "How fast: {when}this load asks for {asked}, and the drive does {served}, so that the backlog grows: what comes in an hour takes \
-                 it {takes}. A program that keeps {requests} outstanding, and waits for them, waits {waits} for each.{}",
+                 it {takes}. A program that keeps {requests} outstanding would wait {waits} for each.{}",
                 beside_reported(advice)
             )
         }
@@ -947,7 +948,7 @@ fn state(advice: &Advice) -> Option<String> {
     Some(if advice.verdict == Verdict::Refused {
         return None;
     } else if let Some(refused) = advice.refused_where_written {
-        let unless = "unless you reset those that were written before (blkzone reset, which erases them)";
+        let unless = "unless you reset those that were written before (blkzone reset, which erases the whole disk without -o and -c)";
         let refused = share(refused, 1.0);
         format!("all of {whose}'s zones were empty: {unless}, it refuses {refused} of these requests")
     } else if advice.state.prefill == Prefill::None {
@@ -1021,7 +1022,7 @@ fn lasting_rate(advice: &Advice, lasting: f64) -> Option<String> {
     };
     // Nobody would say that a drive keeps up with requests which wait too long.
     let keeps_up = match advice.answer == Answer::No && asked <= lasting {
-        true => format!("no backlog grows for ever at {much}, but requests wait as told above"),
+        true => format!("at {much} it catches up, but requests wait as told above"),
         false => format!("it keeps up with {much} for as long as you like"),
     };
     Some(format!("How much: {keeps_up}; the load asks for {}.", rate(asked)))
@@ -1042,10 +1043,12 @@ fn actions(advice: &Advice) -> Vec<Action> {
     }
     let mut actions = Vec::new();
     let usual = brought(advice, &advice.base().conventional);
-    let is_doubted = advice.verdict == Verdict::Depends && advice.decided_by_trim().is_none();
     if advice.verdict == Verdict::Fails {
-        actions.push(another_new_disk(&usual));
-    } else if is_doubted {
+        // No change that was simulated cures a fault of the firmware.
+        return vec![another_new_disk(&usual)];
+    }
+    let is_doubted = advice.verdict == Verdict::Depends && advice.decided_by_trim().is_none();
+    if is_doubted {
         let buffer = advice.need.scarcest_buffer(&advice.judged().own).filter(|_| advice.misses_an_assumption());
         actions.push(match buffer {
             Some(Buffer { name, .. }) => {
@@ -1078,7 +1081,7 @@ fn actions(advice: &Advice) -> Vec<Action> {
         let shown = format!("{}{so_far}{help}", brought(advice, run));
         actions.extend(match remedy.kind {
             // That was said already.
-            ChangeKind::Conventional if is_doubted || advice.verdict == Verdict::Fails => None,
+            ChangeKind::Conventional if is_doubted => None,
             ChangeKind::Conventional => conventional(advice, &shown),
             _ => change(advice, remedy, &shown),
         });
@@ -1105,8 +1108,8 @@ fn actions_if_refused(advice: &Advice) -> Vec<Action> {
     let set_up = "the disk is set up anew";
     let mut actions = Vec::new();
     if advice.judged().own.is_refused_by_full_zones() {
-        let what = "Reset each zone before it is written again (blkzone reset)";
-        actions.push(step(what, "what is in the zone is erased", None));
+        let what = "Reset each zone before it is written again (blkzone reset -o SECTOR -c 1 /dev/sdX)";
+        actions.push(step(what, "what is in the zone is erased; without -o and -c, what is on the whole disk", None));
     }
     if software.is_none() {
         let what = "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, or smrkit's SMRfs";
@@ -1233,8 +1236,10 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
         level => level.parities() as u64,
     };
     let meanwhile = match spare_copies {
-        0 | 1 => "until it is done there is no redundancy, so first copy what you can't lose".to_string(),
-        more => format!("until it is done, {} more may fail", counted(more - 1, "disk")),
+        0 | 1 => {
+            format!("there is no redundancy until the {} is done, so first copy what you can't lose", work(advice))
+        }
+        more => format!("{} more may fail until the {} is done", counted(more - 1, "disk"), work(advice)),
     };
     if works == failed {
         let when = format!("To replace a disk ({how}). If it works, it stays in use until the new one is whole");

@@ -54,7 +54,7 @@ class Plots(unittest.TestCase):
             self.assertEqual(len(line), len(both[1].timeline[key]))
             matplotlib.pyplot.close(axes.figure)
         amplification = both[0].plot("write_amplification").lines[0].get_ydata()
-        host = both[0].timeline.written_bytes
-        physical = sum(ratio * written for ratio, written in zip(amplification, host) if written)
-        self.assertAlmostEqual(physical, sum(both[0].timeline.physical_written_bytes), delta=physical / 2)
+        timeline = both[0].timeline
+        for ratio, physical, written in zip(amplification, timeline.physical_written_bytes, timeline.written_bytes, strict=True):
+            self.assertTrue(ratio == physical / written if written else ratio != ratio)
         self.assertAlmostEqual(max(both[1].plot().lines[0].get_ydata()) * 1e6, both[1].latency_ns.all.max, delta=1)

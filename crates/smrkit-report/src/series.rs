@@ -162,8 +162,8 @@ impl All<'_> {
                 None => &r.timeline.physical_written_bytes,
             }),
         ];
-        let note = "Host bytes per second in each window of time, and what the drive wrote to its platters: the quotient of both is \
-                    the write amplification.";
+        let note = "Bytes per second in each window of time. What the drive wrote to its platters, divided by what the host wrote, is \
+                    the write amplification; it is not shown beside a rebuild.";
         Figure::of_data("throughput", "Throughput", note, panels.into_iter().flatten(), NO_WINDOW)
     }
 

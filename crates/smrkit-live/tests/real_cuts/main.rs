@@ -250,9 +250,10 @@ impl Writer<'_> {
     fn make_long(&mut self, name: &str) {
         let mut bytes = vec![0; LONG_BYTES];
         self.rng.fill_bytes(&mut bytes);
-        self.begin(name, Some(bytes.clone()));
+        self.begin(name, Some(Vec::new()));
         let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
         let id = self.fs.make(self.fs.root(), name.as_bytes(), &new).unwrap().id;
+        self.begin(name, Some(bytes.clone()));
         self.fs.write(id, 0, Data::Bytes(&bytes)).unwrap();
         self.sync(name);
     }

@@ -264,6 +264,14 @@ impl HSwd {
     /// Does one stage of reclaiming the area at the tail: rewrites a band, or moves the hot data, if it is to be kept, and frees the area.
     fn reclaim_stage(&mut self, disk: &mut Disk, keeps_hot: bool) -> DiskResult {
         let tail = self.tail();
+        // Appends that a power cut tore may have used up the room for hot data. Then it goes home, too.
+        let free_areas = self.area_count() - self.used;
+        let room = (free_areas + 1) * self.region_sectors - self.areas[self.head as usize].filled;
+        let has_room = room >= self.region_sectors / 2;
+        if !has_room && self.kept_sectors > 0 {
+            (self.scanned, self.scanned_sectors, self.kept_sectors) = (0, 0, 0);
+        }
+        let keeps_hot = keeps_hot && has_room;
         while let Some(entry) = self.areas[tail as usize].entries.get(self.scanned) {
             let (sectors, place) = (entry.run.sectors(), self.regions.start(tail) + self.scanned_sectors);
             let stays = keeps_hot && entry.is_hot && self.kept_sectors + sectors <= self.region_sectors / 2;

@@ -207,8 +207,9 @@ impl TimelineBuilder {
             let windows_left = (time.0 - self.current_end_ns) / self.window_ns + 1;
             let is_last = windows_left == 1;
             // A drive that served a request for several windows may have written all the while.
-            self.current.physical_sectors = written / windows_left;
-            written -= self.current.physical_sectors;
+            let share = written / windows_left;
+            self.current.physical_sectors += share;
+            written -= share;
             let previous = self.shown.take().unwrap_or_else(|| gauges.clone());
             self.end_window(if is_last { gauges } else { &previous });
             self.shown = Some(previous);
@@ -216,6 +217,8 @@ impl TimelineBuilder {
                 self.double();
             }
         }
+        // Windows that have doubled may reach `time` early: the rest belongs to the current one.
+        self.current.physical_sectors += written;
         self.shown = Some(gauges.clone());
     }
 

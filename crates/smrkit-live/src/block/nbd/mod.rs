@@ -156,7 +156,7 @@ pub struct Connection {
     /// Bytes in `output` that are not sent yet.
     unsent_bytes: usize,
     /// Memory that the next command in the input buffer waits for; 0 if there was no time for it, `None` if there may be none.
-    awaited_room: Option<usize>,
+    awaited_bytes: Option<usize>,
     /// True if the connection is closed, by the client or by the server.
     pub is_ended: bool,
     /// When the client last sent or received anything.
@@ -179,7 +179,7 @@ impl Connection {
             output: VecDeque::new(),
             first_sent: 0,
             unsent_bytes: 0,
-            awaited_room: None,
+            awaited_bytes: None,
             is_ended: false,
             last_active: Instant::now(),
         }
@@ -233,9 +233,16 @@ impl Connection {
         self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
+    /// The room that a command must find which needs this memory: also the reserve, if the client would then hold more than its own.
+    fn room_for(&self, needed: usize) -> usize {
+        let is_more = needed > 0 && self.held_bytes() + needed > OWN_BYTES;
+        needed + if is_more { RESERVED_BYTES } else { 0 }
+    }
+
     /// True if there may be a command for which there is `room`, without waiting for the socket.
     pub fn has_more(&self, room: usize) -> bool {
-        self.awaited_room.is_some_and(|awaited| awaited <= room) || self.has_unread()
+        // Computed anew, because replies that were sent since may let the client have reserved memory.
+        self.awaited_bytes.is_some_and(|needed| self.room_for(needed) <= room) || self.has_unread()
     }
 
     /// True if TLS has buffered input for which there is space, which polling the socket does not show.
@@ -274,7 +281,7 @@ impl Connection {
     /// Parses input up to the next command for the drive. Returns `None` if the input has no complete command, the next one needs more memory
     /// than `room`, or the server is busy (`room` is `None`). Options and invalid commands get their replies here.
     pub fn next_command(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
-        self.awaited_room = (room.is_none() && self.start < self.end).then_some(0);
+        self.awaited_bytes = (room.is_none() && self.start < self.end).then_some(0);
         while let Some(room) = room {
             if let ControlFlow::Break(command) = self.parse_step(export, room) {
                 return command;
@@ -377,10 +384,9 @@ impl Connection {
             command::BLOCK_STATUS => 1,
             _ => 0,
         };
-        let reserved = if self.held_bytes() + needed > OWN_BYTES { RESERVED_BYTES } else { 0 };
-        if needed > 0 && needed + reserved > room {
+        if self.room_for(needed) > room {
             self.start -= REQUEST_BYTES;
-            self.awaited_room = Some(needed + reserved);
+            self.awaited_bytes = Some(needed);
             return ControlFlow::Break(None);
         }
         match checked {
