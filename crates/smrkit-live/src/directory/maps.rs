@@ -284,7 +284,9 @@ impl Durability for DirectoryStore {
     fn sync_spill(&self, number: u64) -> FsResult {
         let folder = self.home.spill_folder(number)?;
         let part = open_regular(&folder, &spill_name(number).1)?;
-        if self.journal.is_some() {
+        let device = rustix::fs::fstat(&part).map_err(os_error)?.st_dev;
+        // `maps` may be a mount of another file system, which the journal's commits don't cover.
+        if self.journal == Some(HostJournal(device)) {
             // Commits are in order, so the one that makes the record durable has the name and the blocks of the part in it or before it, and
             // flushes what was written back. Syncs of part and folder would each be a commit of their own.
             return journal::write_back(&part).map_err(io_error);
