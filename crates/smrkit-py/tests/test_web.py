@@ -77,6 +77,14 @@ class Web(unittest.TestCase):
             page.click(button)
         return pathlib.Path(download.value.path()).read_text(encoding="utf-8")
 
+    def editor(self, page):
+        """The drive's file in the page, loaded."""
+        page.locator("summary", has_text="Edit the drive").click()
+        file = page.get_by_role("textbox", name="The drive's file")
+        while not file.input_value():
+            page.wait_for_timeout(20)
+        return file
+
     def drop(self, page, name, content):
         (self.folder / name).write_bytes(content)
         page.evaluate(DROP, [name, list(content)])
@@ -168,10 +176,7 @@ class Web(unittest.TestCase):
     def test_a_drive_is_edited_in_place(self):
         page, noise = self.open("#tab=run&drive=tiny&layer=in-place&workload=zipf:count=3000")
         unedited, _ = self.answer(page)
-        page.locator("summary", has_text="Edit the drive").click()
-        file = page.get_by_role("textbox", name="The drive's file")
-        while not file.input_value():
-            page.wait_for_timeout(20)
+        file = self.editor(page)
         file.fill(file.input_value().replace("rpm = { value = 7200", "rpm = { value = 5400"))
         page.get_by_role("button", name="Run", exact=True).click()
         page.wait_for_selector("#results", state="hidden")
@@ -182,6 +187,48 @@ class Web(unittest.TestCase):
         # A link brings the edited drive along.
         page, _ = self.open(page.url[page.url.index("#") :])
         self.assertEqual(found, self.answer(page))
+        self.assertEqual([], noise)
+
+    def test_the_editor_has_the_file_of_the_drive_that_is_named(self):
+        page, noise = self.open("#drive=tiny&drive=wd40efax&for=restic&for.bytes=1G")
+        self.answer(page)
+        page.get_by_role("tab", name="For researchers").click()
+        self.editor(page).fill("what was edited")
+        page.get_by_role("tab", name="Ask").click()
+        page.get_by_role("button", name="Remove").first.click()
+        page.get_by_role("tab", name="For researchers").click()
+        self.assertIn('name = "wd40efax"', self.editor(page).input_value())
+        # Another drive is named before the first one's file has come.
+        page.evaluate("""async () => {
+            const [edit, drive] = [document.getElementById('edit'), document.querySelector('[name="drive"]')];
+            const name = model => { drive.value = model; drive.dispatchEvent(new Event('change', { bubbles: true })); };
+            const toggled = () => new Promise(done => edit.addEventListener('toggle', done, { once: true }));
+            name('st8000dm004');
+            await toggled();
+            edit.open = true;
+            await toggled();
+            name('tiny');
+        }""")
+        page.wait_for_timeout(1000)
+        self.assertIn('name = "tiny"', self.editor(page).input_value())
+        self.assertEqual([], noise)
+
+    def test_a_dropped_file_stays_as_it_is_when_it_is_edited(self):
+        page, noise = self.open("#tab=run&drive=tiny&layer=in-place&workload=zipf:count=3000")
+        self.answer(page)
+        self.drop(page, "edited.toml", self.editor(page).input_value().encode())
+        expected = self.command("run --drive edited.toml --workload zipf:count=3000 --layer in-place")
+
+        def answer():
+            page.get_by_role("button", name="Run", exact=True).click()
+            page.wait_for_selector("#results", state="hidden")
+            return self.answer(page)
+
+        file = self.editor(page)
+        file.fill(file.input_value().replace("rpm = { value = 7200", "rpm = { value = 5400"))
+        self.assertNotEqual(expected, answer())
+        page.locator("summary", has_text="Edit the drive").click()
+        self.assertEqual(expected, answer())
         self.assertEqual([], noise)
 
     def test_the_keyboard_is_enough(self):

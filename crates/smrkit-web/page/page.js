@@ -5,8 +5,10 @@ const form = $('question');
 const field = name => form.querySelector(`[name="${CSS.escape(name)}"]`);
 const files = new Map();
 let [catalogue, mode, asking, json, csv, answer] = [{ drives: [], uses: [], layers: [] }, 'advise', null, '', '', ''];
-// The name of the drive file that is edited in the form.
+// The name that the edited drive file has in a question. A file of this name may have been dropped, too, and stays as it is.
 const EDITED = 'edited.toml';
+// How often the editor was emptied: a file that was asked for before that is another drive's.
+let emptied = 0;
 
 // The program, unpacked and compiled once.
 const program = (async () => {
@@ -17,12 +19,12 @@ const program = (async () => {
 
 const workerAddress = URL.createObjectURL(new Blob([$('worker').textContent], { type: 'text/javascript' }));
 
-// Runs the program, and hands each message to `hear`; what it returns ends it at once.
-function run(words, hear) {
+// Runs the program, and hands each message to `hear`; what it returns ends it at once. Of two files with a name it reads the first.
+function run(words, hear, edited = []) {
   const worker = new Worker(workerAddress);
   worker.onmessage = ({ data }) => hear(JSON.parse(data));
   worker.onerror = event => hear({ error: `The simulator stopped: ${event.message}` });
-  program.then(module => worker.postMessage({ module, words, files: [...files.values()] }), error => hear({
+  program.then(module => worker.postMessage({ module, words, files: [...edited, ...files.values()] }), error => hear({
     error: `This browser can't run the simulator (${error.message}): take one of 2023 or later, or the command smrkit.`,
   }));
   return () => worker.terminate();
@@ -48,21 +50,29 @@ function addDrive(value = '') {
     <button type="button">Remove</button><p class="pale" aria-live="polite"></p>`;
   const [input, about] = [line.querySelector('input'), line.querySelector('p')];
   input.value = value;
+  const forgetEdits = () => { if (input === drives()[0]) emptyEditor(); };
   line.querySelector('button').addEventListener('click', () => {
+    forgetEdits();
     line.remove();
     countDrives();
+    arrange();
     drives()[0].focus();
   });
   input.addEventListener('change', () => {
+    forgetEdits();
     describe(input, about);
-    // What was edited is another drive's.
-    field('toml').value = '';
-    $('edit').open = false;
   });
   $('drives').append(line);
   countDrives();
   describe(input, about);
   return input;
+}
+
+// The editor has the first drive's file.
+function emptyEditor() {
+  emptied += 1;
+  field('toml').value = '';
+  $('edit').open = false;
 }
 
 // The last drive stays.
@@ -78,8 +88,12 @@ async function describe(input, about) {
   const model = input.value.trim();
   about.textContent = '';
   if (!model) about.textContent = 'A model as it is printed on the disk; without one an 8 TB disk is taken, the st8000dm004.';
-  else if (!model.endsWith('.toml')) about.textContent = await answered('identified', ['identify', model]).catch(() => '');
-  else about.textContent = files.has(model) ? 'The drive file that was dropped here.' : 'Drop the drive file onto this page.';
+  else if (model.endsWith('.toml')) about.textContent = files.has(model) ? 'The drive file that was dropped here.' : 'Drop the drive file onto this page.';
+  else {
+    const said = await answered('identified', ['identify', model]).catch(() => '');
+    // Another model may have been named meanwhile.
+    if (input.value.trim() === model) about.textContent = said;
+  }
 }
 
 const use = () => catalogue.uses.find(one => one.name === $('use').value);
@@ -160,9 +174,10 @@ function readAddress() {
   if (!all.length) return false;
   const of = name => all.filter(([own]) => own === name).map(([, value]) => value);
   choose(of('tab')[0] === 'run' ? 'run' : 'advise');
+  emptyEditor();
   $('drives').replaceChildren();
   (of('drive').length ? of('drive') : ['']).forEach(addDrive);
-  form.querySelectorAll('input:not([type="file"], [name="drive"]), textarea').forEach(input => { input.value = input.defaultValue; });
+  form.querySelectorAll('input:not([type="file"], [name="drive"])').forEach(input => { input.value = input.defaultValue; });
   if (of('for')[0]) $('use').value = of('for')[0];
   showKeys();
   all.forEach(([name, value]) => {
@@ -182,7 +197,6 @@ function ask() {
   const words = command();
   writeAddress();
   [json, csv, answer] = ['', '', ''];
-  if ($('edit').open) files.set(EDITED, new File([field('toml').value], EDITED));
   $('error').hidden = $('tried').hidden = $('results').hidden = true;
   $('notes').replaceChildren();
   $('tried').textContent = '';
@@ -193,7 +207,7 @@ function ask() {
   $('share').removeAttribute('value');
   $('doing').textContent = 'Simulating …';
   $('ask').scrollIntoView();
-  asking = run(words, hear);
+  asking = run(words, hear, values().filter(([name]) => name === 'toml').map(([, text]) => new File([text], EDITED)));
 }
 
 function hear(message) {
@@ -269,7 +283,7 @@ function take(list) {
   if (descriptions.length < all.length) [...files.keys()].filter(name => !name.endsWith('.toml')).forEach(name => files.delete(name));
   all.forEach(file => files.set(file.name, file));
   for (const { name } of descriptions) {
-    const free = drives().find(input => !input.value) ?? addDrive();
+    const free = drives().find(input => mode === 'run' || ['', name].includes(input.value)) ?? addDrive();
     free.value = name;
     free.dispatchEvent(new Event('change'));
   }
@@ -323,10 +337,11 @@ form.addEventListener('change', arrange);
 $('use').addEventListener('change', showKeys);
 // The file of the drive that is named is loaded when its editor is opened, unless there is one already.
 $('edit').addEventListener('toggle', async () => {
-  const drive = drives()[0].value.trim();
-  if ($('edit').open && !field('toml').value) {
+  const [drive, before] = [drives()[0].value.trim(), emptied];
+  const isWanted = () => emptied === before && !field('toml').value;
+  if ($('edit').open && isWanted()) {
     const known = files.has(drive) ? files.get(drive).text() : answered('drive_file', ['drive-file', ...(drive ? [drive] : [])]);
-    await known.then(text => { field('toml').value = text; }, error => fail(error.message));
+    await known.then(text => { if (isWanted()) field('toml').value = text; }, error => { if (isWanted()) fail(error.message); });
   }
   arrange();
 });
