@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counts::HostTotals;
-use super::latency::{Distribution, LatencyCounts, nearest_rank, step as step_of};
+use super::latency::{Distribution, LatencyCounts, PERCENTILES, nearest_rank, step as step_of};
 use crate::record;
 use crate::record::ColumnType;
 use crate::request::Op;
@@ -247,23 +247,22 @@ impl Blocks {
             return LatencyConfidence::default();
         }
         let samples = self.samples(|mark| (mark.sums_ns[group] as f64, mark.requests[group] as f64));
+        let up_to = self.up_to(group);
+        // Few requests of a kind may all lie in a few blocks, which then look alike.
+        let is_few = (of.count() as f64) < EFFECTIVE_MIN || telling(&samples) < BLOCKS_MIN;
+        let percentile = |per_mille| match is_few {
+            true => Unknown::TooFewRequests.into(),
+            false => self.percentile(per_mille, group, of, &up_to).unwrap_or_else(Interval::from),
+        };
+        let [p50, p90, p95, p99, p99_5, p99_9] = PERCENTILES.map(percentile);
         let mean = match Estimate::new(samples) {
+            _ if is_few => Unknown::TooFewRequests.into(),
             // Independent requests would have this variance of the mean if they were so few.
             Ok(estimate) if estimate.error.powi(2) * EFFECTIVE_MIN > of.variance() => Unknown::TooCorrelated.into(),
             Ok(estimate) => estimate.around(of.mean()),
             Err(why) => why.into(),
         };
-        let up_to = self.up_to(group);
-        let percentile = |per_mille| self.percentile(per_mille, group, of, &up_to).unwrap_or_else(Interval::from);
-        LatencyConfidence {
-            mean,
-            p50: percentile(500),
-            p90: percentile(900),
-            p95: percentile(950),
-            p99: percentile(990),
-            p99_5: percentile(995),
-            p99_9: percentile(999),
-        }
+        LatencyConfidence { mean, p50, p90, p95, p99, p99_5, p99_9 }
     }
 
     /// For each block, its number of requests up to each step of latency.
@@ -300,7 +299,7 @@ impl Blocks {
     ) -> Result<Interval, Unknown> {
         let (count, share) = (of.count(), per_mille as f64 / 1000.0);
         let smaller_share = share.min(1.0 - share);
-        if count as f64 * smaller_share < BEYOND_MIN || up_to.len() < BLOCKS_MIN {
+        if count as f64 * smaller_share < BEYOND_MIN {
             return Err(Unknown::TooFewRequests);
         }
         let at = step_of(of.at_rank(nearest_rank(count, per_mille)));
@@ -333,6 +332,11 @@ impl Blocks {
     }
 }
 
+/// The number of blocks that tell something of a ratio of two sums: requests of its kind are in them.
+fn telling(samples: &[(f64, f64)]) -> usize {
+    samples.iter().filter(|sample| sample.1 > 0.0).count()
+}
+
 /// What blocks tell about a ratio of two sums.
 struct Estimate {
     /// The ratio's standard error.
@@ -346,15 +350,12 @@ struct Estimate {
 impl Estimate {
     /// The estimate from the two sums of each block.
     fn new(mut samples: Vec<(f64, f64)>) -> Result<Estimate, Unknown> {
-        if samples.len() < BLOCKS_MIN {
+        if telling(&samples) < BLOCKS_MIN {
             return Err(Unknown::TooFewRequests);
         }
-        while samples.len() >= BLOCKS_MIN {
+        while telling(&samples) >= BLOCKS_MIN {
             let n = samples.len() as f64;
             let sum = samples.iter().fold((0.0, 0.0), |sum, sample| (sum.0 + sample.0, sum.1 + sample.1));
-            if sum.1 == 0.0 {
-                return Err(Unknown::TooFewRequests);
-            }
             let ratio = sum.0 / sum.1;
             // By how much a block exceeds the ratio. To first order, the ratio's error is the mean of these.
             let excess: Vec<f64> = samples.iter().map(|sample| sample.0 - ratio * sample.1).collect();
@@ -370,7 +371,7 @@ impl Estimate {
                 let third = power(3) * n / ((n - 1.0) * (n - 2.0));
                 return Ok(Estimate {
                     error: (variance * n).sqrt() / sum.1,
-                    quantile: students_t(samples.len()),
+                    quantile: students_t(telling(&samples)),
                     skew: third / (squares / (n - 1.0)).powf(1.5) / (6.0 * n.sqrt()),
                 });
             }
@@ -456,13 +457,18 @@ mod tests {
         sojourns_ms.skip(1000).take(count)
     }
 
-    /// A run whose writes of 8 sectors take these times, one after another. For each sector and millisecond it writes a sector to the platters.
+    /// A run whose writes of 8 sectors take these times, one after another.
     fn run(latencies_ms: impl Iterator<Item = f64>) -> HostSide {
-        let request = Request { time: Nanos::ZERO, lba: Lba(0), sectors: 8, op: Op::Write, volume: 0, source: 0 };
+        run_mixed(latencies_ms.map(|ms| (Op::Write, ms)))
+    }
+
+    /// The same of reads and writes. For each sector and millisecond it writes a sector to the platters.
+    fn run_mixed(latencies_ms: impl Iterator<Item = (Op, f64)>) -> HostSide {
         let mut counts = HostCounts::new(TimelineBuilder::default()).in_blocks();
         let (mut now, written) = (Nanos::ZERO, Cell::new(0));
         let reading = || Reading { written_sectors: written.get(), ..Reading::default() };
-        for ms in latencies_ms {
+        for (op, ms) in latencies_ms {
+            let request = Request { time: Nanos::ZERO, lba: Lba(0), sectors: 8, op, volume: 0, source: 0 };
             let end = now + Nanos((ms * 1e6) as u64);
             written.set(written.get() + (8.0 * ms).round() as u64);
             counts.count(&request, &Times { arrival: now, start: now, end }, reading);
@@ -549,6 +555,19 @@ mod tests {
         assert_eq!(clustered.all.p99.unknown, Some(Unknown::TooCorrelated));
         let alike = of(&mut std::iter::repeat_n(2.0, 5_000)).all;
         assert_eq!((alike.mean.low, alike.p99.low, alike.p99.high), (Some(2e6), Some(2e6), Some(2e6)));
+    }
+
+    #[test]
+    fn requests_of_a_kind_are_too_few_if_they_are_less_than_100_or_in_less_than_8_blocks() {
+        let reads = |is_read: &dyn Fn(usize) -> bool| {
+            let ops = (0..REQUESTS).map(|n| if is_read(n) { Op::Read } else { Op::Write });
+            run_mixed(ops.zip(autoregressive(1, REQUESTS, 0.0))).confidence.unwrap().read
+        };
+        let why = |of: LatencyConfidence| [of.mean, of.p50, of.p90].map(|interval| interval.unknown);
+        assert_eq!(why(reads(&|n| n % 200 == 0)), [Some(Unknown::TooFewRequests); 3], "80 reads");
+        assert_eq!(why(reads(&|n| (1000..1400).contains(&n))), [Some(Unknown::TooFewRequests); 3], "in three blocks");
+        assert_eq!(why(reads(&|n| n >= REQUESTS - 120)), [Some(Unknown::TooFewRequests); 3], "after the last block");
+        assert_eq!(why(reads(&|n| n % 80 == 0)), [None; 3], "200 reads");
     }
 
     #[test]

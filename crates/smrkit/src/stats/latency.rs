@@ -121,6 +121,9 @@ const OCTAVE_BITS: u32 = 14;
 /// The same of the steps of a coarse distribution, which are at most a thirty-second of the latency wide.
 const STEP_BITS: u32 = 5;
 
+/// The percentiles of an outcome, in thousandths.
+pub(super) const PERCENTILES: [u64; 6] = [500, 900, 950, 990, 995, 999];
+
 /// The last bucket, with latencies up to `u64::MAX`.
 const LAST: u64 = index(u64::MAX);
 
@@ -396,18 +399,10 @@ impl Distribution {
         if count == 0 {
             return Latency::default();
         }
-        let percentile = |per_mille| self.at_rank(nearest_rank(count, per_mille));
-        Latency {
-            count,
-            mean: ((self.sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
-            p50: percentile(500),
-            p90: percentile(900),
-            p95: percentile(950),
-            p99: percentile(990),
-            p99_5: percentile(995),
-            p99_9: percentile(999),
-            max: self.max_ns,
-        }
+        let mean = ((self.sum_ns + u128::from(count) / 2) / u128::from(count)) as u64;
+        let [p50, p90, p95, p99, p99_5, p99_9] =
+            PERCENTILES.map(|per_mille| self.at_rank(nearest_rank(count, per_mille)));
+        Latency { count, mean, p50, p90, p95, p99, p99_5, p99_9, max: self.max_ns }
     }
 }
 
