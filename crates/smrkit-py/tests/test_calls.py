@@ -168,3 +168,8 @@ class Calls(unittest.TestCase):
         shown = smrkit.compare(drive="tiny", layer="rmw", set=sizes, workload="random-write:count=20")._repr_mimebundle_()
         self.assertIn("<table", shown["text/html"])
         self.assertLess(max(map(len, shown.values())), 200_000)
+
+    def test_every_public_name_is_in_the_reference(self):
+        script = pathlib.Path(os.environ["SMRKIT_TESTDATA"]).parent / "scripts/reference"
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, script, pathlib.Path(folder, "python.md")], check=True)
