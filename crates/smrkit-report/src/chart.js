@@ -115,7 +115,8 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   const say = (at, down, text, anchor, fill = theme.ink) => element(svg, 'text', { x: at, y: down, 'text-anchor': anchor, fill }, text);
   const rule = (x1, y1, x2, y2, stroke, more = {}) => element(svg, 'line', { x1, y1, x2, y2, stroke, ...more });
 
-  const xTicks = ticks(panel.x, xRange, Math.max(2, Math.min(10, Math.floor((plot.right - plot.left) / 70))));
+  // With less than three, a step may be longer than the axis.
+  const xTicks = ticks(panel.x, xRange, Math.max(3, Math.min(10, Math.floor((plot.right - plot.left) / 70))));
   for (const value of xTicks) {
     rule(x(value), plot.top, x(value), plot.bottom + 4, theme.grid);
     say(x(value), plot.bottom + 18, FORMS[panel.x.form](value), 'middle').setAttribute('class', 'xtick');
