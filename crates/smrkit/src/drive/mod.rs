@@ -135,8 +135,8 @@ fn unknown_drive(text: &str) -> Error {
     };
     let question = near.map_or_else(|| similar(text), |near| format!("did you mean `{near}`? "));
     Error::Usage(format!(
-        "no drive is called `{text}`; {question}smrkit drives lists the names, models of the catalogue are known too; of a USB \
-         box name the disk inside (smartctl -i); or give the path of a drive file"
+        "no drive is called `{text}`; {question}smrkit drives lists the names; or give a model name (of a USB box, that of \
+         the disk inside: smartctl -i), or the path of a drive file"
     ))
 }
 
