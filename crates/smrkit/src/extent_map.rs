@@ -378,37 +378,47 @@ impl ExtentMap {
                 continue;
             };
             let mut leaf: Leaf = Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]);
-            for SavedChunk(number, room, extents) in chunks {
-                let index = (map.leaves.len() * LEAF) as u64 + u64::from(number);
-                let chunk = &mut leaf[usize::from(number)].0;
-                let is_second = !chunk.is_empty() || is_marked(&map.copied, index);
-                // More than one extent for each sector is never asked for.
-                if is_second || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
-                    return None;
-                }
-                chunk.reserve_exact(room);
-                let mut end = 0;
-                for (gap, sectors, pba) in extents {
-                    let start = end + u64::from(gap);
-                    end = start + u64::from(sectors);
-                    if sectors == 0 || end > CHUNK || pba > PBA_MAX {
-                        return None;
-                    }
-                    chunk.push(PackedExtent::new(start, end, pba));
-                    map.sectors += u64::from(sectors);
-                }
-                map.extents += chunk.len();
-                mark(&mut map.used, index, !chunk.is_empty());
-                map.heap_entries += heap_room(chunk);
-                if index << CHUNK_BITS < map.base.end {
-                    mark(&mut map.copied, index, true);
-                    map.sectors -= map.base.end.min((index + 1) << CHUNK_BITS) - (index << CHUNK_BITS);
-                }
+            for saved in chunks {
+                let index = (map.leaves.len() * LEAF) as u64 + u64::from(saved.0);
+                map.restore_chunk(index, &mut leaf[usize::from(saved.0)], saved)?;
             }
             map.leaf_count += 1;
             map.leaves.push(Some(leaf));
         }
         Some(map)
+    }
+
+    fn restore_chunk(
+        &mut self,
+        index: u64,
+        Chunk(chunk): &mut Chunk,
+        SavedChunk(_, room, extents): SavedChunk,
+    ) -> Option<()> {
+        let was_restored_before = !chunk.is_empty() || is_marked(&self.copied, index);
+        // More than one extent for each sector is never asked for.
+        if was_restored_before || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
+            return None;
+        }
+        chunk.reserve_exact(room);
+        let mut end = 0;
+        for (gap, sectors, pba) in extents {
+            let start = end + u64::from(gap);
+            end = start + u64::from(sectors);
+            if sectors == 0 || end > CHUNK || pba > PBA_MAX {
+                return None;
+            }
+            chunk.push(PackedExtent::new(start, end, pba));
+            self.sectors += u64::from(sectors);
+        }
+        self.extents += chunk.len();
+        mark(&mut self.used, index, !chunk.is_empty());
+        self.heap_entries += heap_room(chunk);
+        if index << CHUNK_BITS < self.base.end {
+            mark(&mut self.copied, index, true);
+            // The chunk replaces its part of the base, whose sectors were counted with the whole base.
+            self.sectors -= self.base.end.min((index + 1) << CHUNK_BITS) - (index << CHUNK_BITS);
+        }
+        Some(())
     }
 }
 

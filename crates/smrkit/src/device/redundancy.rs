@@ -181,7 +181,7 @@ fn restored(data: usize, units: &[Option<u64>]) -> Option<Vec<u64>> {
     if equations.len() < lost.len() {
         return None;
     }
-    for (&unit, value) in lost.iter().zip(solved(equations)) {
+    for (&unit, value) in lost.iter().zip(solve(equations)) {
         whole[unit] = value;
     }
     Some(whole)
@@ -192,11 +192,12 @@ type Equation = (Vec<u8>, u64);
 
 /// Solves as many equations as there are unknown units, by elimination. They have exactly one solution, because each data unit
 /// has a power of 2 of its own as factor (`DATA_DISKS_MAX`).
-fn solved(mut equations: Vec<Equation>) -> Vec<u64> {
+fn solve(mut equations: Vec<Equation>) -> Vec<u64> {
     for unknown in 0..equations.len() {
-        let pivot = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
-        equations.swap(unknown, pivot.expect("the equations are independent"));
-        // With a factor of 1 for its unknown, it can be taken from each other equation as often as that has the unknown.
+        let row = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
+        equations.swap(unknown, row.expect("the equations are independent"));
+        // Gauss-Jordan elimination over GF(2^8), where addition and subtraction are XOR. The pivot is scaled so that its own unknown has the
+        // factor 1. Multiplied by another equation's factor of the unknown, it eliminates the unknown from that equation.
         let pivot = times_equation(&equations[unknown], inverse(equations[unknown].0[unknown]));
         for (_, other) in equations.iter_mut().enumerate().filter(|(row, _)| *row != unknown) {
             let (factors, sum) = times_equation(&pivot, other.0[unknown]);

@@ -43,12 +43,6 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
             "cw_degrees and ccw_degrees go with inner_tracks and outer_tracks: add them or leave the angles out",
         );
     }
-    if let Some(reach) = t.blocks.given() {
-        return Ok(Interference::Blocks { reach });
-    }
-    if let Some(width) = t.tracks.given() {
-        return Ok(Interference::Tracks { width, band: t.band_tracks.given() });
-    }
     if is_by_distances {
         let (Some(did), Some(dpid)) = (t.did_sectors.given(), t.dpid_sectors.given()) else {
             return refuse("did_sectors and dpid_sectors go together: give both");
@@ -62,7 +56,11 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
         let angle = |degrees: &Option<Sourced<f64>>| turn(degrees.given().unwrap_or(0.0) / 360.0);
         return Ok(Interference::Physical(Profile::new(inner, outer, angle(&t.cw_degrees), angle(&t.ccw_degrees))?));
     }
-    Ok(Interference::None)
+    Ok(match (t.blocks.given(), t.tracks.given()) {
+        (Some(reach), _) => Interference::Blocks { reach },
+        (None, Some(width)) => Interference::Tracks { width, band: t.band_tracks.given() },
+        (None, None) => Interference::None,
+    })
 }
 
 /// The geometry of a drive file: each recording zone on one surface after another, and on each copy of the surfaces. Zones shingle towards
@@ -233,7 +231,7 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
     let zones = &file.geometry.zones.value;
     let mut shapes = Vec::new();
     let mut slips: Vec<Range<u64>> = Vec::new();
-    let mut raw = 0u64;
+    let mut zone_start = 0u64;
     for (i, (zone, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones)).enumerate() {
         let Lengths::All(track_sectors) = zone.track_sectors else {
             return Err(Error::Impossible(format!(
@@ -249,8 +247,9 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
         // A zone lists its slips from its own first sector on.
         let own = zone_slips(zone, track_sectors, sectors)
             .map_err(|problem| Error::Impossible(format!("recording zone {i}: {problem}")))?;
-        slips.extend(own.into_iter().map(|range| raw.saturating_add(range.start)..raw.saturating_add(range.end)));
-        raw = raw.saturating_add(sectors);
+        let from_zone_start = |sector: u64| zone_start.saturating_add(sector);
+        slips.extend(own.into_iter().map(|range| from_zone_start(range.start)..from_zone_start(range.end)));
+        zone_start = zone_start.saturating_add(sectors);
     }
     Geometry::interleaved(&shapes, surfaces, sequence, Slips::from(slips))
 }

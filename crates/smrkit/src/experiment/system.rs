@@ -365,11 +365,12 @@ impl Systems {
     /// Runs of one drive under the default settings.
     fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let capacity = self.asked.capacity.unwrap_or_default();
-        let runs_of_size = |nth| choices.iter().map(|choice| self.run(choice, nth)).collect::<Result<Vec<_>, _>>();
+        let runs_of_size =
+            |multiple| choices.iter().map(|choice| self.run(choice, multiple)).collect::<Result<Vec<_>, _>>();
         let is_fixed = matches!(capacity, AskedCapacity::Sectors(_));
         let Some(needed) = needed.filter(|_| !is_fixed) else { return runs_of_size(1) };
-        // The runs with drives of the `nth` size; `None` if that is too small.
-        let fitting = |nth: u64| match runs_of_size(nth) {
+        // The runs with drives of this multiple of their size; `None` if that is too small.
+        let fitting = |multiple: u64| match runs_of_size(multiple) {
             Ok(runs) => {
                 for run in &runs {
                     if run.host_sectors()? < needed {
@@ -388,7 +389,7 @@ impl Systems {
             (None, Some(drive)) if is_by_platters => needed.div_ceil(drive.geometry.sectors.max(1)),
             _ => 1,
         };
-        let Some((nth, mut runs)) = fewest(first, fitting)? else {
+        let Some((multiple, mut runs)) = fewest(first, fitting)? else {
             // If a drive is impossible at its own size, that error is the one to show.
             runs_of_size(1)?;
             let names = || self.drives.values().map(|drive| drive.name.clone()).collect();
@@ -399,11 +400,11 @@ impl Systems {
                 self.array.clone().unwrap_or_else(names)
             )));
         };
-        if nth > 1 && is_by_platters {
+        if multiple > 1 && is_by_platters {
             for (run, own) in runs.iter_mut().zip(runs_of_size(1)?) {
                 let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
                 let (needed_bytes, own_bytes) = (bytes(needed), bytes(own.raw_sectors()));
-                run.scaled = Some(Scaled { platters: nth, needed_bytes, own_bytes });
+                run.scaled = Some(Scaled { platters: multiple, needed_bytes, own_bytes });
             }
         }
         Ok(runs)

@@ -290,6 +290,11 @@ impl Blocks {
     }
 
     /// The interval of a percentile. Its ends are percentiles themselves: those that the share of requests up to it may have in other runs.
+    ///
+    /// 1. Find the latency step up to which the share of requests is nearest to that of the percentile.
+    /// 2. Estimate from the blocks how exactly this run tells that share.
+    /// 3. Express the error as a number of independent requests.
+    /// 4. Apply that number to the share of the percentile, and look up both ends.
     fn percentile(
         &self,
         per_mille: u64,
@@ -302,6 +307,7 @@ impl Blocks {
         if count as f64 * smaller_share < BEYOND_MIN {
             return Err(Unknown::TooFewRequests);
         }
+        // 1.
         let at = step_of(of.at_rank(nearest_rank(count, per_mille)));
         let samples = self.samples(|mark| (0.0, mark.requests[group] as f64));
         let total: f64 = samples.iter().map(|sample| sample.1).sum();
@@ -310,7 +316,7 @@ impl Blocks {
         let ends = [at.checked_sub(1), Some(at)].into_iter().flatten().map(|step| (share_up_to(step), step));
         let divides = ends.filter(|(share, _)| *share > 0.0 && *share < 1.0);
         let nearest = divides.min_by(|(a, _), (b, _)| (a - share).abs().total_cmp(&(b - share).abs()));
-        let Some((its_share, step)) = nearest else {
+        let Some((step_share, step)) = nearest else {
             let ends = [of.at_rank(1), of.at_rank(count)];
             return match step_of(ends[0]) == step_of(ends[1]) {
                 // All latencies are within 3 %.
@@ -319,13 +325,15 @@ impl Blocks {
                 false => Err(Unknown::TooCorrelated),
             };
         };
+        // 2.
         let samples = samples.iter().zip(up_to).map(|(sample, block)| (block[step] as f64, sample.1)).collect();
         let estimate = Estimate::new(samples)?;
-        // Independent requests that would tell this share as exactly. Those beyond the percentile may come in clusters.
-        let effective = its_share * (1.0 - its_share) / estimate.error.powi(2) * (count as f64 / total);
+        // 3. Independent requests that would tell this share as exactly. Those beyond the percentile may come in clusters.
+        let effective = step_share * (1.0 - step_share) / estimate.error.powi(2) * (count as f64 / total);
         if effective < EFFECTIVE_MIN || effective * smaller_share < BEYOND_MIN {
             return Err(Unknown::TooCorrelated);
         }
+        // 4.
         let half = estimate.quantile * (share * (1.0 - share) / effective).sqrt();
         let end = |share: f64| of.at_rank(((count as f64 * share).ceil() as u64).clamp(1, count)) as f64;
         Ok(Interval::new(end(share - half), end(share + half)))
@@ -359,8 +367,8 @@ impl Estimate {
             let ratio = sum.0 / sum.1;
             // By how much a block exceeds the ratio. To first order, the ratio's error is the mean of these.
             let excess: Vec<f64> = samples.iter().map(|sample| sample.0 - ratio * sample.1).collect();
-            let power = |exponent: i32| excess.iter().map(|each| each.powi(exponent)).sum::<f64>();
-            let squares = power(2);
+            let moment_sum = |exponent: i32| excess.iter().map(|each| each.powi(exponent)).sum::<f64>();
+            let squares = moment_sum(2);
             if squares == 0.0 {
                 return Ok(Estimate { error: 0.0, quantile: 0.0, skew: 0.0 });
             }
@@ -368,13 +376,14 @@ impl Estimate {
             if correlation < CORRELATED / n.sqrt() {
                 // A correlation too small to be noticed still widens the interval.
                 let variance = squares / (n - 1.0) * (1.0 + 2.0 * correlation).max(1.0);
-                let third = power(3) * n / ((n - 1.0) * (n - 2.0));
+                let third_moment = moment_sum(3) * n / ((n - 1.0) * (n - 2.0));
                 return Ok(Estimate {
                     error: (variance * n).sqrt() / sum.1,
                     quantile: students_t(telling(&samples)),
-                    skew: third / (squares / (n - 1.0)).powf(1.5) / (6.0 * n.sqrt()),
+                    skew: third_moment / (squares / (n - 1.0)).powf(1.5) / (6.0 * n.sqrt()),
                 });
             }
+            // Neighbouring blocks are correlated: join them in pairs, and try again.
             samples = samples.chunks_exact(2).map(|two| (two[0].0 + two[1].0, two[0].1 + two[1].1)).collect();
         }
         Err(Unknown::TooCorrelated)

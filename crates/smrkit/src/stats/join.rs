@@ -247,23 +247,21 @@ pub(super) fn members(column: &Joined<Vec<Outcome>>) -> Result<Vec<Outcome>, Err
 /// Adds timelines, in the shortest windows that are multiples of the windows of each. The cache's fill is the mean over the runs; a run that
 /// has ended counts with its last fill.
 pub(super) fn overlaid(column: &Joined<Timeline>) -> Result<Timeline, Error> {
-    // The least common multiple of the lengths. An empty timeline has windows of 0.
-    let mut window_ns = 1u64;
-    for own in column.values().map(|timeline| timeline.window_ns.max(1)) {
-        window_ns = (window_ns / gcd(window_ns, own))
-            .checked_mul(own)
-            .ok_or_else(|| Error::Usage("timelines without a common window can't be merged: take one length".into()))?;
-    }
+    // An empty timeline has windows of 0.
+    let mut lengths = column.values().map(|timeline| timeline.window_ns.max(1));
+    let window_ns = lengths
+        .try_fold(1u64, least_common_multiple)
+        .ok_or_else(|| Error::Usage("timelines without a common window can't be merged: take one length".into()))?;
     let factor = |one: &Timeline| (window_ns / one.window_ns.max(1)) as usize;
     let joined = |series: fn(&Timeline) -> &Vec<u64>, join: fn(u64, u64) -> u64| {
-        let mut joined = Vec::new();
+        let mut common_windows = Vec::new();
         for one in column.values() {
             for (at, windows) in series(one).chunks(factor(one)).enumerate() {
-                joined.resize(joined.len().max(at + 1), 0);
-                joined[at] = windows.iter().copied().fold(joined[at], join);
+                common_windows.resize(common_windows.len().max(at + 1), 0);
+                common_windows[at] = windows.iter().copied().fold(common_windows[at], join);
             }
         }
-        joined
+        common_windows
     };
     let fills = column.outcomes.iter().zip(column.values()).filter(|(_, timeline)| !timeline.cache_fill.is_empty());
     let fills = fills.map(|(outcome, timeline)| {
@@ -281,6 +279,10 @@ pub(super) fn overlaid(column: &Joined<Timeline>) -> Result<Timeline, Error> {
         gauges: Default::default(),
         gauge_units: Default::default(),
     })
+}
+
+fn least_common_multiple(a: u64, b: u64) -> Option<u64> {
+    (a / gcd(a, b)).checked_mul(b)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -255,20 +255,21 @@ pub fn scaling(outcome: &Outcome) -> Option<String> {
 /// cache or a log, any request may have to wait for cleaning; otherwise only writes wait, for the rewriting that is part of them.
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
-    let open = outcome.engine.arrival == Arrival::Trace;
+    let is_open = outcome.engine.arrival == Arrival::Trace;
     let cleans = cleans(outcome);
     let mean = format!("a request takes {} on average", Nanos(outcome.latency_ns.all.mean));
     let before = verdict.rate_before_bytes_per_s.unwrap_or(0.0);
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
-        let what = match cleans && outcome.layer != BASELINE {
+        let finding = match cleans && outcome.layer != BASELINE {
             true => "No request waits for cleaning",
             false => "Nothing had to be rewritten",
         };
-        let figure = if open { mean } else { format!("{} throughout", rate(before)) };
-        return format!("{what}: {figure}.");
+        let pace = if is_open { mean } else { format!("{} throughout", rate(before)) };
+        return format!("{finding}: {pace}.");
     };
     let when = Nanos::from_secs(at_s);
-    let (first, who, work) = match cleans {
+    // The subject of a sentence that begins with it, the subject within a sentence, and what it waits for.
+    let (capital_who, who, work) = match cleans {
         true => ("Requests", "requests", "cleaning"),
         false => ("Writes", "writes", "rewriting"),
     };
@@ -284,9 +285,9 @@ fn course(outcome: &Outcome) -> String {
     // The mean over phases may be as high as the rate before, although some phases are hours of next to nothing.
     let slowest = phases.iter().map(|phase| phase.bytes_per_s).fold(after, f64::min);
     match (cleans, slowest < SLOWER * before) {
-        _ if at_start && open => format!("{first} wait for {work} {start}; {mean}."),
-        _ if at_start => format!("{first} wait for {work} {start}: {}.", by_phase.unwrap_or_else(|| rate(after))),
-        _ if open => format!("From {when} on {who} wait for {work}; {mean}."),
+        _ if at_start && is_open => format!("{capital_who} wait for {work} {start}; {mean}."),
+        _ if at_start => format!("{capital_who} wait for {work} {start}: {}.", by_phase.unwrap_or_else(|| rate(after))),
+        _ if is_open => format!("From {when} on {who} wait for {work}; {mean}."),
         (true, true) => format!("Fast until {when}, then {who} wait for {work}: {rates}."),
         (true, false) => {
             let falls = if after < before { "hardly falls" } else { "does not fall" };

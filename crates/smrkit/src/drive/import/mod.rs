@@ -253,20 +253,21 @@ impl ZoneRules {
             return Err(zone.bad(length_at.line, "Blocks per track = 0: give 1 or more"));
         }
         let tracks = last - first + 1;
-        let all = tracks * self.surfaces;
+        let all_tracks = tracks * self.surfaces;
+        let sectors = all_tracks * length;
         let mut text = format!("first_cylinder = {first}, tracks = {tracks}, track_sectors = {length}");
         let _ = write!(text, ", offset = {}", self.angle(zone, "Offset of first block", length)?);
         for (key, name) in [("Skew for track switch", "head_skew"), ("Skew for cylinder switch", "cylinder_skew")] {
             let skew = if zone.get(key).is_some() { self.angle(zone, key, length)? } else { 0.0 };
             let _ = write!(text, ", {name} = {skew}");
         }
-        let mut slips = self.slips(zone, length, all)?;
-        let (spares, spares_at) = zone.count("Number of spares", all * length)?;
-        let spares = self.spares(spares, length, all, slips.len() as u64);
+        let mut slips = self.slips(zone, length, all_tracks)?;
+        let (spares, spares_at) = zone.count("Number of spares", sectors)?;
+        let spares = self.spares(spares, length, all_tracks, slips.len() as u64);
         if spares.is_some_and(|spares| spares.each >= spares.stretch) {
             return Err(zone.bad(spares_at.line, "no fewer spares than sectors that they stand for: give fewer"));
         }
-        let front = front(zone, all * length, spares, &slips)?;
+        let front = front(zone, sectors, spares, &slips)?;
         if front > 0 {
             let _ = write!(text, ", front = {front}");
         }
@@ -275,10 +276,10 @@ impl ZoneRules {
             Some(Spares { each, stretch, at_front: false, take_slips: true }) => {
                 let _ = write!(text, ", spare_sectors = {each}, spare_tracks = {}", stretch / length);
             }
-            Some(spares) if all * length / spares.stretch > LISTED_MAX => {
+            Some(spares) if sectors / spares.stretch > LISTED_MAX => {
                 return Err(zone.bad(spares_at.line, "more than 2^20 cylinders with spares: give fewer"));
             }
-            Some(spares) => slips.extend(spares.listed(all * length, &slips)),
+            Some(spares) => slips.extend(spares.listed(sectors, &slips)),
             None => {}
         }
         if !slips.is_empty() {
@@ -304,6 +305,7 @@ impl ZoneRules {
     fn spares(&self, spares: u64, length: u64, all: u64, slips: u64) -> Option<Spares> {
         let cylinder = self.surfaces * length;
         let (each, stretch) = match self.scheme {
+            // Spare tracks of the zone; then spare sectors of each cylinder, track, range of tracks, or of the zone.
             1 => (spares.saturating_mul(length), all * length),
             2 | 4 | 5 | 6 => (spares, cylinder),
             3 => (spares, length),
@@ -444,20 +446,22 @@ fn lines_through(one: f64, average: Option<f64>, full: f64, cylinders: u64) -> V
 
 /// The seek curve through the times of a single cylinder, on average and of the full stroke, and its source: lines, or Lee's equation.
 fn three_times(mechanics: &Block, cylinders: u64, by_equation: bool) -> Result<(Vec<(u64, f64)>, String), Error> {
-    let one = mechanics.positive("Single cylinder seek time")?;
-    let full = mechanics.positive("Full strobe seek time")?;
-    let average = match mechanics.get("Average seek time") {
+    let given_one = mechanics.positive("Single cylinder seek time")?;
+    let given_full = mechanics.positive("Full strobe seek time")?;
+    let given_average = match mechanics.get("Average seek time") {
         Some(_) => Some(mechanics.positive("Average seek time")?),
         None => None,
     };
-    let source = match &average {
-        Some(average) => format!("{}; {}; {}", one.source, average.source, full.source),
-        None => format!("{}; {}", one.source, full.source),
+    let source = match &given_average {
+        Some(average) => format!("{}; {}; {}", given_one.source, average.source, given_full.source),
+        None => format!("{}; {}", given_one.source, given_full.source),
     };
-    let (one, average, full) = (one.value, average.map(|time| time.value), full.value);
+    let (one, average, full) = (given_one.value, given_average.map(|time| time.value), given_full.value);
     let lines = lines_through(one, average, full, cylinders);
     // Lee's equation is fitted to all three.
     let Some(average) = average.filter(|_| by_equation) else { return Ok((lines, source)) };
+    // The time over a distance of d + 1 cylinders is a √d + b d + one. Over the full stroke, d is about n. Over random distances, the mean of
+    // √d is 8/15 √n and that of d is n/3. So a √n + b n = full − one, and 8/15 a √n + b n/3 = average − one.
     let n = cylinders.max(1) as f64;
     let root_factor = (-10.0 * one + 15.0 * average - 5.0 * full) / (3.0 * n.sqrt());
     let factor = (7.0 * one - 15.0 * average + 8.0 * full) / (3.0 * n);

@@ -51,20 +51,19 @@ impl RebuildSpec {
         let disks = 0..layout.disks() as u32;
         let (new, sectors) = match self.task {
             Task::Scrub => (None, disks.map(|disk| layout.member_sectors(disk)).max().unwrap_or(0)),
-            Task::Rebuild { disk, .. } if !disks.contains(&disk) => {
-                return Err(Error::Usage(format!(
-                    "rebuild: the array has no disk {disk}: disks go from 0 to {}",
-                    disks.end - 1
-                )));
-            }
-            Task::Rebuild { .. } if !layout.is_redundant() => {
-                return Err(Error::Impossible(format!(
-                    "rebuild: {} keeps nothing twice, so that a failed disk is lost: use one of {}",
-                    array.level,
-                    Level::redundant_names()
-                )));
-            }
             Task::Rebuild { disk, used, .. } => {
+                if !disks.contains(&disk) {
+                    let last = disks.end - 1;
+                    let message = format!("rebuild: the array has no disk {disk}: disks go from 0 to {last}");
+                    return Err(Error::Usage(message));
+                }
+                if !layout.is_redundant() {
+                    return Err(Error::Impossible(format!(
+                        "rebuild: {} keeps nothing twice, so that a failed disk is lost: use one of {}",
+                        array.level,
+                        Level::redundant_names()
+                    )));
+                }
                 // What was left out on purpose would be reported as lost.
                 if settings.check && matches!(self.order, RebuildOrder::Scattered { live, .. } if live < 1.0) {
                     return Err(Error::Usage(

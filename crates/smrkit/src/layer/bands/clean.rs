@@ -274,12 +274,13 @@ impl BandWork {
         while held < self.plan_end && sectors_to(held + 1) <= home.stage_sectors {
             held += 1;
         }
+        // Even if the stage grows too long, what a rewrite of the first track damages is held.
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
         // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
         let last_with_sectors = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
         let damaged_end = |end: u32| last_with_sectors(end).map_or(end, |track| home.damaged_end(law, track));
-        // What the rewrite damages must be held, except after the plan's end, where it is cached. One track at least can be rewritten, because
-        // all that it damages is held.
+        // What the rewrite damages must be held, except after the plan's end, where it is cached. So at least the first track can be
+        // rewritten.
         self.end = match held == self.plan_end {
             true => held,
             false => (self.first + 1..=held).rev().find(|&end| damaged_end(end) <= held).unwrap_or(held),
@@ -321,17 +322,18 @@ impl BandWork {
             (None, Some(before)) => (before, self.unread),
             (None, None) => return Ok(false),
         };
-        // The copy of the previous stage has what is left of it in one half, because its `from` is no later than its end: here `first`.
+        // Tracks before `from` are in the other half. If this stage has saved nothing yet, the previous stage's copy is used. Its `from` is at
+        // most `first`, where that stage ended, so all that is still needed is in its own half.
         let from = copy.from.clamp(self.first, end);
         self.buf = disk.buf(home.sectors_of(self.first..end));
-        let (at, sectors) = (home.sectors_of(self.first..from), home.sectors_of(from..end));
-        if sectors > 0 {
-            disk.read(copy.place(home, from), sectors, Cause::Clean, &mut self.buf, at)?;
+        let (in_other_half, in_this_half) = (home.sectors_of(self.first..from), home.sectors_of(from..end));
+        if in_this_half > 0 {
+            disk.read(copy.place(home, from), in_this_half, Cause::Clean, &mut self.buf, in_other_half)?;
         }
-        if at > 0 {
-            disk.read(copy.other, at, Cause::Clean, &mut self.buf, 0)?;
+        if in_other_half > 0 {
+            disk.read(copy.other, in_other_half, Cause::Clean, &mut self.buf, 0)?;
         }
-        Ok(self.saved.is_some() || sectors > 0)
+        Ok(self.saved.is_some() || in_this_half > 0)
     }
 
     /// Advances to the next stage, which keeps the tracks held but not yet rewritten; returns `false` after the last stage.

@@ -148,6 +148,7 @@ impl Home {
         let stage_sectors = (buffer.buffer_bytes / SECTOR_BYTES).min(band_sectors).max(least.saturating_mul(longest));
         let pad_sectors = NOTE_SECTORS.saturating_add(stage_sectors);
         let cache = (g.track_start(Track(0)), g.track_start(Track(cache_tracks)));
+        // On the platters, each with a guard after it: the cache, both halves of the scratch pad, both maps, then strips of bands.
         let mut sections = Sections { g, guard, next: cache_tracks };
         sections.skip_guard();
         let pads = [sections.take(pad_sectors), sections.take(pad_sectors)];
@@ -284,6 +285,7 @@ impl Home {
         }
         let (strip, k) = self.strip_of_home(track);
         let raw = strip.raw_lba + k * strip.sectors.value;
+        // Finds the number of slips before `raw`. Adding its index turns an entry back into the raw LBA of the defect.
         let (mut low, mut high) = (0, self.slips.len());
         while low < high {
             let mid = (low + high) / 2;

@@ -409,6 +409,7 @@ impl Log {
 
     /// The stream of the host's next write.
     fn stream(&mut self, lba: Lba) -> u8 {
+        // With hints, the number of a source is the lifetime of its data, as in fcntl(2).
         let life = self.rules.hints.then_some(self.source % (lifetime::EXTREME + 1));
         if let Some(files) = &mut self.files {
             return files.stream(self.source, lba, life, &self.segments.open);

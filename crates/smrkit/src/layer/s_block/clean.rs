@@ -322,24 +322,23 @@ impl SBlock {
         Ok(())
     }
 
+    /// Slots that the tail has to pass before one that it can release without a copy: an invalid one or, if the policy destages the S-block
+    /// nearest the tail, the slot of that S-block. `None` if there is no such slot.
+    fn distance_to_free_slot(&self, section: usize) -> Option<u64> {
+        let slots = &self.slots[section];
+        let to_invalid = slots.valid_at_tail()?;
+        let goes_by_tail = self.keys.policy == DestagePolicy::ClosestToTail;
+        let next_destaged = goes_by_tail.then(|| slots.cached_from_tail().next()).flatten();
+        Some(next_destaged.map_or(to_invalid, |slot| slots.distance(slot).min(to_invalid)))
+    }
+
     /// Moves some S-blocks from the tail to the head, so that spare slots do not run out. Called after each write that cleaned, with the
     /// number of its destages. A write that already paid for a destage moves S-blocks only if the spare slots would run out otherwise.
     fn keep_spares(&mut self, disk: &mut Disk, section: usize, destages: u64) -> DiskResult {
         self.pace.note(destages);
         self.slots[section].skip_invalid();
-        let slots = &self.slots[section];
-        let spare = slots.spare();
-        // Slots between the tail and the next one that it can release without a copy: an invalid one or, if the policy destages the S-block
-        // nearest the tail, that one's.
-        let Some(mut distance) = slots.valid_at_tail() else { return Ok(()) };
-        if self.keys.policy == DestagePolicy::ClosestToTail
-            && let Some(next) = slots.cached_from_tail().next()
-        {
-            distance = distance.min(slots.distance(next));
-        }
-        if distance == 0 {
-            return Ok(());
-        }
+        let spare = self.slots[section].spare();
+        let Some(distance @ 1..) = self.distance_to_free_slot(section) else { return Ok(()) };
         let wanted_spare = match destages {
             0 => distance + (self.layout.spares as f64 * SPARES_KEPT) as u64,
             _ => distance,
@@ -347,7 +346,7 @@ impl SBlock {
         if spare >= wanted_spare {
             return Ok(());
         }
-        // Each destage takes a spare slot, so the buffer is full only at the one after these.
+        // Each destage takes a spare slot, so the buffer is full at destage number spare + 1.
         for _ in 0..self.pace.moves(distance, spare + 1) {
             self.advance_slots_tail(disk, section)?;
         }

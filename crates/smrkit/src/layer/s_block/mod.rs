@@ -242,6 +242,7 @@ impl SBlock {
     fn check_slots(&self, section: usize) -> DiskResult {
         let slots = &self.slots[section];
         let buffer = format!("S-block buffer {section}");
+        // The buffer as a ring.
         ensure!(
             slots.used() + self.layout.guard_slots <= slots.slots(),
             "{buffer}: {} slots are in use of {}, without a guard",
@@ -254,6 +255,7 @@ impl SBlock {
         let owners = slots.owner.iter().filter(|&&owner| owner != NONE).count();
         let sblocks = slots.slot_of.len();
         ensure!(owners == sblocks, "{buffer}: {owners} slots have owners, of {sblocks} S-blocks");
+        // Each S-block: its slot, and what is counted of it.
         for (sblock, &slot) in slots.slot_of.iter().enumerate() {
             let number = section as u64 * self.layout.natives + sblock as u64;
             let size = self.size.value;
@@ -268,6 +270,7 @@ impl SBlock {
             let is_ranked = self.largest.get(section).is_none_or(|all| u64::from(all.value(sblock)) == cached);
             ensure!(is_ranked, "{buffer}: S-block {sblock} stands at a wrong place among the largest");
         }
+        // The index of slots with cached data.
         let mut from = 0;
         while let Some(slot) = slots.cached.next(from) {
             let is_owned = slots.owner.get(slot as usize).is_some_and(|&owner| owner != NONE);

@@ -335,11 +335,10 @@ impl Profile {
         let width = self.width();
         let mut runs = DamagedRuns::new();
         for track in last.0..last.0.saturating_add(width).min(g.tracks) {
-            let track = Track(track);
             runs.clear();
-            let nearest = track.0.saturating_sub(width - 1).max(first.0);
-            for writer in nearest..track.0.min(last.0 + 1) {
-                self.damage(g, (pba, end), Track(writer), track, &mut runs);
+            let first_writer = track.saturating_sub(width - 1).max(first.0);
+            for writer in first_writer..track.min(last.0 + 1) {
+                self.damage(g, (pba, end), Track(writer), Track(track), &mut runs);
             }
             for (start, stop) in joined(&mut runs) {
                 let (start, stop) = (g.usable(start).max(end), g.usable(stop));
@@ -438,7 +437,8 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
     if band.is_some() {
         return Ok(());
     }
-    // Zones of one chain follow each other in the order of PBAs and in the direction of shingling.
+    // Zones of one chain follow each other in the order of PBAs and in the direction of shingling, so that writing them in order damages no
+    // live data.
     let (mut chains, mut chain) = (Vec::with_capacity(zones.len()), 0);
     for zone in zones.iter() {
         chains.push(chain);
@@ -448,15 +448,15 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
     by_place.sort_unstable_by_key(|&number| (zones[number].surface(), zones[number].cylinders()));
     for (place, &writer) in by_place.iter().enumerate() {
         let edge = zones[writer].cylinder(zones[writer].tracks - 1);
-        let is_reached = |other: &&usize| {
-            let (outer, inner) = zones[**other].cylinders();
+        let is_reached = |&other: &usize| {
+            let (outer, inner) = zones[other].cylinders();
             let apart = if outer > edge { outer - edge } else { edge.saturating_sub(inner) };
-            zones[**other].surface() == zones[writer].surface() && apart < width
+            zones[other].surface() == zones[writer].surface() && apart < width
         };
-        let is_endangered = |other: &&usize| **other < writer || chains[**other] != chains[writer];
+        let is_endangered = |&other: &usize| other < writer || chains[other] != chains[writer];
         let endangered = match zones[writer].toward {
-            Edge::Inner => by_place[place + 1..].iter().take_while(is_reached).find(is_endangered),
-            Edge::Outer => by_place[..place].iter().rev().take_while(is_reached).find(is_endangered),
+            Edge::Inner => by_place[place + 1..].iter().copied().take_while(is_reached).find(is_endangered),
+            Edge::Outer => by_place[..place].iter().rev().copied().take_while(is_reached).find(is_endangered),
         };
         if let Some(endangered) = endangered {
             return Err(Error::Impossible(format!(
