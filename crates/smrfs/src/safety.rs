@@ -61,10 +61,10 @@ impl SafetyLedger {
         Ok(())
     }
 
-    /// The lowest write number of the live granules before `dead` that are at most DPID upstream of `at`.
-    fn oldest_above(&self, dead: u64, at: u64) -> u32 {
+    /// The lowest write number of the live granules before `before` that are at most DPID upstream of `at`.
+    fn oldest_live_upstream(&self, at: u64, before: u64) -> u32 {
         let edge = at.saturating_sub(self.dpid);
-        let runs = self.live.before(dead).map(|(run, _)| run).take_while(|run| run.end > edge);
+        let runs = self.live.before(before).map(|(run, _)| run).take_while(|run| run.end > edge);
         runs.map(|run| self.order.oldest(run.start.max(edge), run.end)).min().unwrap_or(u32::MAX)
     }
 
@@ -90,7 +90,8 @@ impl SafetyLedger {
         let reach = end.min(start.saturating_add(self.dpid));
         // Usually nothing here was written before, or all of it before the live data in reach. That saves a look at each granule.
         let newest = self.order.newest(start, reach);
-        if newest == 0 || newest < self.oldest_above(start, start) {
+        let was_never_written = newest == 0;
+        if was_never_written || newest < self.oldest_live_upstream(start, start) {
             return Ok(());
         }
         self.check_rewritten(start, reach)

@@ -283,7 +283,7 @@ fn a_band_begun_with_data_that_can_not_be_moved_is_written_on() {
     space.start(&report);
     let Some(CleaningStep::Move(piece, _)) = space.clean(Trigger::Idle) else { panic!("nothing to move") };
     assert_eq!(piece, span(0, 4));
-    space.unmovable(Span::new(1, 1));
+    space.mark_unmovable(Span::new(1, 1));
     space.check().unwrap();
     assert_eq!(space.counts().garbage, 1, "that of band 1");
     let want = AllocationRequest { owner: owner(20), after: None, count: 16, more: 0, moving: true };

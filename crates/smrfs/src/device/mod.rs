@@ -100,8 +100,6 @@ impl Shape {
     /// Checks that such a disk is possible. Errors: the problem, with the remedy.
     pub fn check(&self) -> Result<(), Error> {
         let bands = self.bands;
-        let pitch = bands.granules.checked_add(bands.gap_granules);
-        let end = bands.count.checked_sub(1).and_then(|last| last.checked_mul(pitch?)?.checked_add(bands.granules));
         let impossible = |what: String| Err(Error::Impossible(what));
         if self.granule_bytes == 0 || !self.granule_bytes.is_multiple_of(512) {
             return impossible(format!("a granule of {} bytes: give a multiple of 512", self.granule_bytes));
@@ -119,6 +117,8 @@ impl Shape {
         if bands.count == 0 || bands.granules == 0 || bands.max_open == 0 {
             return impossible("a strict-append disk without bands to write: give 1 band of 1 granule, 1 open".into());
         }
+        let pitch = bands.granules.checked_add(bands.gap_granules);
+        let end = pitch.and_then(|pitch| (bands.count - 1).checked_mul(pitch)?.checked_add(bands.granules));
         if end.is_none_or(|end| end > self.granules) {
             return impossible(format!("{} bands do not fit in {} granules: give fewer", bands.count, self.granules));
         }

@@ -276,13 +276,13 @@ impl Allocator {
     }
 
     pub(super) fn mark_unmovable(&self, span: Span) {
-        self.space.lock().unmovable(span);
+        self.space.lock().mark_unmovable(span);
     }
 
     /// Marks live data in `span` that is not shared as unmovable.
     pub(super) fn mark_unshared_unmovable(&self, span: Span) {
         let (mut space, shared) = (self.space.lock(), self.shared.read());
-        shared.unshared(span).into_iter().for_each(|part| space.unmovable(part));
+        shared.unshared(span).into_iter().for_each(|part| space.mark_unmovable(part));
     }
 
     /// Marks the live data of a file that is not shared as unmovable.
@@ -290,7 +290,7 @@ impl Allocator {
         let (mut space, shared) = (self.space.lock(), self.shared.read());
         let all = space.live().from(Granule(0)).filter(|(_, owner)| owner.file == id);
         let all: Vec<Span> = all.flat_map(|(span, _)| shared.unshared(span)).collect();
-        all.into_iter().for_each(|span| space.unmovable(span));
+        all.into_iter().for_each(|span| space.mark_unmovable(span));
     }
 
     /// True if cleaning is due while the host writes.

@@ -141,27 +141,29 @@ impl FileSystem {
         let end = offset.checked_add(bytes).filter(|&end| end <= SIZE_MAX).ok_or(Errno::EFBIG)?;
         let file = self.file(id)?;
         let mut state = file.lock_alive()?;
-        let whole = offset.div_ceil(self.data.granule_bytes)..end / self.data.granule_bytes;
-        let all = offset / self.data.granule_bytes..end.div_ceil(self.data.granule_bytes);
+        let nothing = 0..0;
+        // Granules that lie wholly in the range, and those of which it has at least a part.
+        let inside = offset.div_ceil(self.data.granule_bytes)..end / self.data.granule_bytes;
+        let touched = offset / self.data.granule_bytes..end.div_ceil(self.data.granule_bytes);
         match mode {
             Allocate::Extend => {
                 self.data.clear_shared_tail(&file, &mut state, end)?;
-                self.data.promise_range(&file, &mut state, all, 0..0)?;
+                self.data.promise_range(&file, &mut state, touched, nothing)?;
                 self.data.grow(&file, &mut state, end)?;
             }
-            Allocate::KeepSize => self.data.promise_range(&file, &mut state, all, 0..0)?,
+            Allocate::KeepSize => self.data.promise_range(&file, &mut state, touched, nothing)?,
             Allocate::Punch => {
                 self.data.clear_edges(&file, &mut state, offset..end)?;
-                if whole.start < whole.end {
+                if inside.start < inside.end {
                     self.data
-                        .replace_ranges(&file, &mut state, &[whole], &mut 0, |state, range| state.map.remove(range));
+                        .replace_ranges(&file, &mut state, &[inside], &mut 0, |state, range| state.map.remove(range));
                 }
             }
             Allocate::Zero(extend) => {
                 if extend {
                     self.data.clear_shared_tail(&file, &mut state, end)?;
                 }
-                self.data.promise_range(&file, &mut state, all, whole)?;
+                self.data.promise_range(&file, &mut state, touched, inside)?;
                 self.data.clear_edges(&file, &mut state, offset..end)?;
                 if extend {
                     self.data.grow(&file, &mut state, end)?;

@@ -198,14 +198,16 @@ impl Check<'_> {
                 entry.insert(self.last_change(owner.file)?);
             }
         }
-        let mut order = overlapping.to_vec();
-        order.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
-        // Granules that the extents before this one in the order keep.
+        // Files that changed last keep their data.
+        let mut by_precedence = overlapping.to_vec();
+        by_precedence.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
+        // Granules that extents with precedence over this one keep.
         let mut kept = Live::default();
-        for (span, owner) in order {
+        for (span, owner) in by_precedence {
             let mut at = span.at;
             let overlaps: Vec<(Span, Owner)> = kept.within(span).collect();
             for (common, keeper) in overlaps {
+                // What lies before this overlap, if anything.
                 kept.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
                 let part = (common, owner.further(common.at - span.at));
                 if self.sharing.contains(&owner.file) && self.sharing.contains(&keeper.file) {

@@ -276,32 +276,44 @@ pub fn decode_places(record: &[u8], load: impl FnMut(u64) -> FsResult<Vec<u8>>) 
     decode_with(record, load, false)
 }
 
+/// Puts the extents of a part, which must be before `end`, and its checksums into the map.
+fn decode_part(
+    map: &mut FileMap,
+    part: &PartRef,
+    end: u64,
+    load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>,
+    load_sums: bool,
+) -> FsResult {
+    let bytes = load(part.number)?;
+    let (mut reader, _) = read_part(EXTENTS, part.number, &bytes)?;
+    let count = reader.integer()?;
+    let mut with_data = Vec::new();
+    pieces(&mut reader, count, |piece| match piece.at {
+        Some(at) if part.first <= piece.first && piece.end() <= end => {
+            map.put(piece.first, piece.count, at);
+            with_data.push(piece);
+            Ok(())
+        }
+        _ => Err(MapError::Range),
+    })?;
+    reader.end()?;
+    if let Some(number) = part.sums.filter(|_| load_sums) {
+        let bytes = load(number)?;
+        let (mut reader, _) = read_part(SUMS, number, &bytes)?;
+        read_sums(&mut reader, &with_data, |first, sums| map.set_sums(first, sums))?;
+        reader.end()?;
+    }
+    Ok(())
+}
+
 /// Decodes a record: first the parts that it is based on, then its own changes to them.
 fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, load_sums: bool) -> FsResult<Decoded> {
     let (summary, base, mut reader, with_sums) = read_record(record)?;
     let (parts, index) = parts_of(base, &mut load)?;
     let mut map = FileMap::default();
     for (at, part) in parts.iter().enumerate() {
-        let bytes = load(part.number)?;
         let end = parts.get(at + 1).map_or(LIMIT, |next| next.first);
-        let (mut reader, _) = read_part(EXTENTS, part.number, &bytes)?;
-        let count = reader.integer()?;
-        let mut with_data = Vec::new();
-        pieces(&mut reader, count, |piece| match piece.at {
-            Some(at) if part.first <= piece.first && piece.end() <= end => {
-                map.put(piece.first, piece.count, at);
-                with_data.push(piece);
-                Ok(())
-            }
-            _ => Err(MapError::Range),
-        })?;
-        reader.end()?;
-        if let Some(number) = part.sums.filter(|_| load_sums) {
-            let bytes = load(number)?;
-            let (mut reader, _) = read_part(SUMS, number, &bytes)?;
-            read_sums(&mut reader, &with_data, |first, sums| map.set_sums(first, sums))?;
-            reader.end()?;
-        }
+        decode_part(&mut map, part, end, &mut load, load_sums)?;
     }
     let mut overlay = Overlay::default();
     let count = reader.integer()?;

@@ -97,7 +97,7 @@ pub trait Space: Send {
     fn reset_failed(&mut self, band: u64);
     /// Notes live data that can't be moved, because the disk can't read it or its file's map makes no sense. Until it is retired, cleaning
     /// does not touch it.
-    fn unmovable(&mut self, span: Span);
+    fn mark_unmovable(&mut self, span: Span);
 
     /// Granules that all files together can fill, for statfs. Constant while mounted.
     fn usable(&self) -> u64;

@@ -131,7 +131,7 @@ impl<S: Space> Host<S> {
                 self.told.moved += span.count;
                 self.told.note(&[3, span.at.0, span.count]);
                 if self.one_of(200) {
-                    self.space.unmovable(span);
+                    self.space.mark_unmovable(span);
                     return true;
                 }
                 let mut done = 0;

@@ -213,7 +213,7 @@ impl SafetyLedger {
             return 0;
         }
         let newest = self.order.newest(first, last);
-        if newest == 0 || newest < self.oldest_above(dead, first) {
+        if newest == 0 || newest < self.oldest_live_upstream(first, dead) {
             return 0;
         }
         let mut scars = 0;

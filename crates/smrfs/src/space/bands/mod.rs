@@ -202,10 +202,11 @@ impl Space for BandSpace {
         self.cleaner.refused.push((band, self.clock));
     }
 
-    fn unmovable(&mut self, span: Span) {
+    fn mark_unmovable(&mut self, span: Span) {
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
             let live: Vec<Span> = self.live.within(piece).map(|(span, _)| span).collect();
             for span in &live {
+                // Counted before the cover, after which all of it would be known as unmovable.
                 let newly_unmovable = span.count - self.unmovable.count_within(span.range());
                 self.unmovable.cover(span.range(), ());
                 self.table.change(number, |band| band.unmovable += newly_unmovable);

@@ -170,7 +170,7 @@ impl Space for Caveat {
 
     fn reset_failed(&mut self, _band: u64) {}
 
-    fn unmovable(&mut self, span: Span) {
+    fn mark_unmovable(&mut self, span: Span) {
         for (live, _) in self.live.within(span) {
             self.unmovable.cover(live.range(), ());
         }
@@ -418,7 +418,7 @@ impl Caveat {
         }
         let runs = &self.ledger.runs;
         let Some(run) = runs.around(at) else { return false };
-        // Of the run, what is within DID before the data, or within DPID behind it, is lost as well.
+        // The write splits the run. Its part before the data ends DID earlier, and its part behind the data is solid only DPID later.
         let left = runs.worth(at.saturating_sub(run.solid + self.ledger.did))
             + runs.worth(run.to.saturating_sub(at + count + self.ledger.dpid));
         let lost = runs.worth(run.to - run.solid).saturating_sub(left) + self.lost_beside(run, at, at + count);
