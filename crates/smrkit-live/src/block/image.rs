@@ -374,6 +374,7 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
         Ok(Some(_)) => return Err(LiveError::Exists(state)),
         Err(why) => return Err(LiveError::image(&state, why + ": move it away, or remove it")),
     };
+    // The file of an image that is replaced is emptied only once it is locked.
     let mut options = File::options();
     options.read(true).write(true).mode(0o600).create(true).create_new(is_new).custom_flags(flags(OFlags::NONBLOCK));
     let file = options.open(path).map_err(|error| LiveError::io(path, error))?;

@@ -197,6 +197,7 @@ impl LogEvent {
             "idle" => Some(LogEvent::Idle(time(1)?)),
             "interrupted" => Some(LogEvent::Interrupted(time(1)?)),
             "recovered" => Some(LogEvent::Recovered(time(1)?)),
+            // OP LBA SECTORS ARRIVAL START END, whose first word is the request's op.
             _ if words.len() == 6 => {
                 Some(LogEvent::Served { request: request(0)?, arrival: time(3)?, start: time(4)?, end: time(5)? })
             }

@@ -179,6 +179,7 @@ impl Model {
             self.rebuild.iter_mut().for_each(|rebuild| rebuild.is_in_flight = false);
             self.begin_rebuild_piece()?;
         }
+        // In reverse, so that a removal leaves the places of those that are still to be looked at.
         for at in (before..self.completions.len()).rev() {
             // The cut comes between two events, when the layers' maps are consistent. Only the data of the write is torn.
             let is_write = self.write_tags.remove(&self.completions[at].tag);

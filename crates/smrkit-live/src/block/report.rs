@@ -230,7 +230,7 @@ impl Counters {
         }
     }
 
-    /// The report on a drive. `held_bytes` are those in memory.
+    /// The report on a drive since this server started. `held_bytes` are those in memory.
     pub fn report(
         &self,
         drive: &ServedDrive,
@@ -239,10 +239,10 @@ impl Counters {
         held_bytes: usize,
     ) -> DriveReport {
         let drives = drive.drives();
-        let (start, now) = (&self.at_start, DriveTotals::of(drive));
-        let (served, cleaning) = (now.now.since(start.now), now.cleaning.since(start.cleaning));
+        let (begin, end) = (&self.at_start, DriveTotals::of(drive));
+        let (served, cleaning) = (end.now.since(begin.now), end.cleaning.since(begin.cleaning));
         // A replaced member of an array counts from 0 again.
-        let physical = |now: u64, start: u64| now.saturating_sub(start) * SECTOR_BYTES;
+        let physical = |end: u64, begin: u64| end.saturating_sub(begin) * SECTOR_BYTES;
         let [latencies, lateness] = [&self.latencies, &self.lateness].map(LatencyCounts::list);
         let (latency, late) = (latencies.summary().all, lateness.summary().all);
         let mean_latency = clock.map_or(Duration::ZERO, |clock| clock.wall(Nanos(latency.mean)));
@@ -272,8 +272,8 @@ impl Counters {
             cleaning_share: (cleaning.0 as f64 / (served.0.max(1) * drives.len() as u64) as f64).min(1.0),
             cache_fill: drive.gauges().cache_fill,
             map_bytes: drives.iter().map(|drive| drive.layer.map_bytes()).sum(),
-            physical_read_bytes: physical(now.read_sectors, start.read_sectors),
-            physical_written_bytes: physical(now.written_sectors, start.written_sectors),
+            physical_read_bytes: physical(end.read_sectors, begin.read_sectors),
+            physical_written_bytes: physical(end.written_sectors, begin.written_sectors),
             lateness_ns: late,
             lateness_histogram_ns: lateness.steps().into(),
             lateness_sum_ns: sums(&lateness),

@@ -57,9 +57,9 @@ impl Gate {
         answer
     }
 
-    /// Makes everything durable and keeps it ([`FileSystem::keep`]) while no request is let in, and passes the result to `copied`. Requests then
-    /// continue, but no change reaches the store before `copied` returns.
-    pub fn keep(&self, copied: impl FnOnce(FsResult)) {
+    /// Lets no request in, makes everything durable and keeps the disk unchanged for a backup ([`FileSystem::keep`]). `on_frozen` is called with
+    /// the result, and then requests continue, but no change reaches the store before it returns.
+    pub fn keep(&self, on_frozen: impl FnOnce(FsResult)) {
         let core = self.core.write();
         let kept = match &*core {
             Some(core) => catch_unwind(AssertUnwindSafe(|| core.keep())).unwrap_or(Err(FsError::Errno(Errno::EIO))),
@@ -67,15 +67,17 @@ impl Gate {
         };
         match kept {
             Ok(store) => {
-                let (mut core, mut copied) = (Some(core), Some(copied));
+                // Requests may continue as soon as the store is frozen, so the lock is released within. Both are options because `frozen` calls
+                // this only once, but can't promise that to the compiler.
+                let (mut core, mut on_frozen) = (Some(core), Some(on_frozen));
                 store.frozen(&mut || {
                     drop(core.take());
-                    if let Some(copied) = copied.take() {
-                        copied(Ok(()));
+                    if let Some(on_frozen) = on_frozen.take() {
+                        on_frozen(Ok(()));
                     }
                 });
             }
-            Err(error) => copied(Err(error)),
+            Err(error) => on_frozen(Err(error)),
         }
     }
 

@@ -101,6 +101,7 @@ pub fn option(field: &str) -> Cow<'static, str> {
 impl HelperRequest {
     /// Reads the arguments behind the program's name.
     pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<HelperRequest, String> {
+        // Letters of mount(8): s ignores unknown options, f is fake, r is read-only; n (no mtab), v (verbose) and w change nothing here.
         let (mut places, mut options, mut lenient, mut fake) = (Vec::new(), Vec::new(), false, false);
         while let Some(argument) = arguments.next() {
             let text = argument.to_str().unwrap_or_default();

@@ -444,28 +444,24 @@ fn unsaved_files(core: &FileSystem, error: &FsError, is_lost: bool, options: &Mo
         count => format!("{} and {} more files", lines[..NAMED_FILES_MAX].join(", "), count - NAMED_FILES_MAX),
     };
     let (flush_failed, is_full) = (core.flush_failed(), error.errno() == Errno::ENOSPC);
-    let reason = match (flush_failed, is_full) {
-        (true, _) => format!(
-            "a disk of {image} or {meta} failed to make data durable, so nothing can be saved any more; all that was \
-             synced before is safe, and {}",
-            if is_lost { "there at the next mount" } else { "the mount is read-only" }
+    let (reason, to_unmount) = match (flush_failed, is_full) {
+        (true, _) => (
+            format!(
+                "a disk of {image} or {meta} failed to make data durable, so nothing can be saved any more; all that was \
+                 synced before is safe, and {}",
+                if is_lost { "there at the next mount" } else { "the mount is read-only" }
+            ),
+            "copy these files elsewhere, they can still be read, and end it with",
         ),
-        (false, true) => format!("the disk of {image} or {meta} is full"),
-        (false, false) => error.to_string(),
+        (false, true) => (
+            format!("the disk of {image} or {meta} is full"),
+            "free some room there, or delete files on the mount, and run smrkit umount again, or give up what is not saved:",
+        ),
+        (false, false) => (error.to_string(), "try again, or give up what is not saved:"),
     };
-    let remedy = match (flush_failed, is_full) {
-        _ if is_lost => "the mount has ended: check the disk (its log, dmesg), and mount again".to_string(),
-        (true, _) => format!(
-            "nothing was unmounted: copy these files elsewhere, they can still be read, and end it with \
-             smrkit umount --give-up {point}"
-        ),
-        (false, true) => format!(
-            "nothing was unmounted: free some room there, or delete files on the mount, and run smrkit umount again, or \
-             give up what is not saved: smrkit umount --give-up {point}"
-        ),
-        (false, false) => {
-            format!("nothing was unmounted: try again, or give up what is not saved: smrkit umount --give-up {point}")
-        }
+    let remedy = match is_lost {
+        true => "the mount has ended: check the disk (its log, dmesg), and mount again".to_string(),
+        false => format!("nothing was unmounted: {to_unmount} smrkit umount --give-up {point}"),
     };
     let message = format!("not saved: {files}: {reason}; {remedy}");
     (lines, message)

@@ -241,12 +241,14 @@ impl ZonedDevice for KernelZones {
 fn zone(words: &[u64], tells_capacity: bool) -> Option<Zone> {
     let &[start, length, pointer, kinds, capacity, ..] = words else { return None };
     let [kind, condition, ..] = kinds.to_ne_bytes();
+    // Zone types and conditions by their numbers in linux/blkzoned.h.
     let kind = match kind {
         1 => ZoneKind::Conventional,
         3 => ZoneKind::SequentialPreferred,
         _ => ZoneKind::SequentialRequired,
     };
     let state = match condition {
+        // Not write-pointer (of conventional zones), and empty.
         0 | 1 => BandState::Empty,
         0xd => BandState::ReadOnly,
         0xe => BandState::Full,

@@ -233,8 +233,9 @@ impl Connection {
         self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// The room that a command must find which needs this memory: also the reserve, if the client would then hold more than its own.
-    fn room_for(&self, needed: usize) -> usize {
+    /// Memory that must be free before a command which needs so much is taken: the reserve as well, if the client would then hold more than its
+    /// own.
+    fn free_memory_wanted(&self, needed: usize) -> usize {
         let is_more = needed > 0 && self.held_bytes() + needed > OWN_BYTES;
         needed + if is_more { RESERVED_BYTES } else { 0 }
     }
@@ -242,7 +243,7 @@ impl Connection {
     /// True if there may be a command for which there is `room`, without waiting for the socket.
     pub fn has_more(&self, room: usize) -> bool {
         // Computed anew, because replies that were sent since may let the client have reserved memory.
-        self.awaited_bytes.is_some_and(|needed| self.room_for(needed) <= room) || self.has_unread()
+        self.awaited_bytes.is_some_and(|needed| self.free_memory_wanted(needed) <= room) || self.has_unread()
     }
 
     /// True if TLS has buffered input for which there is space, which polling the socket does not show.
@@ -384,7 +385,8 @@ impl Connection {
             command::BLOCK_STATUS => 1,
             _ => 0,
         };
-        if self.room_for(needed) > room {
+        if self.free_memory_wanted(needed) > room {
+            // The request is put back, and parsed again when there is memory.
             self.start -= REQUEST_BYTES;
             self.awaited_bytes = Some(needed);
             return ControlFlow::Break(None);
