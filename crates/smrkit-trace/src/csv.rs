@@ -443,24 +443,30 @@ impl HeaderTable {
     /// The reason to doubt that the column named like `key` has the expected values, if there is one.
     fn doubt(&self, key: &str) -> Option<String> {
         let at = find_column(key, &self.names)?;
+        if key == "op" { self.doubt_ops(at) } else { self.doubt_times(at) }
+    }
+
+    fn doubt_ops(&self, at: usize) -> Option<String> {
         let name = &self.names[at];
-        if key == "op" {
-            let ops = self.values(at).map(|value| {
-                Field { text: value.as_bytes(), at: 0, name: "the op" }.operation(Op::Read, Op::Write).ok()
-            });
-            let ops: Vec<Option<Op>> = ops.collect();
-            let moves_no_data = ops.len() > 1 && ops.iter().all(|op| matches!(op, Some(Op::Flush | Op::Discard)));
-            return moves_no_data.then(|| {
-                format!(
-                    "the first requests are all discards or flushes by column {name}: if its numbers are decimal codes of SCSI (40 and 42), \
-                     write 28 and 2a in their place; if they are right, say so with {{format}} csv:op={at}"
-                )
-            });
-        }
+        let ops = self
+            .values(at)
+            .map(|value| Field { text: value.as_bytes(), at: 0, name: "the op" }.operation(Op::Read, Op::Write).ok());
+        let ops: Vec<Option<Op>> = ops.collect();
+        let moves_no_data = ops.len() > 1 && ops.iter().all(|op| matches!(op, Some(Op::Flush | Op::Discard)));
+        moves_no_data.then(|| {
+            format!(
+                "the first requests are all discards or flushes by column {name}: if its numbers are decimal codes of SCSI (40 and 42), \
+                 write 28 and 2a in their place; if they are right, say so with {{format}} csv:op={at}"
+            )
+        })
+    }
+
+    fn doubt_times(&self, at: usize) -> Option<String> {
+        let name = &self.names[at];
         let values: Vec<f64> = self.values(at).filter_map(|value| float(&value)).collect();
         let (first, last) = (*values.first()?, *values.last()?);
         // A time of the years 2001 to 2048 needs no unit: its size gives it (`since_an_epoch`). If that is seconds, any count could look like
-        // it, so the first rows must also be within twelve days.
+        // it, so the first rows must also be within twelve days (1e6 s).
         let is_dated = values.iter().all(|value| is_date(*value)) && (first > 1e11 || last - first < 1e6);
         let is_whole = values.iter().all(|value| value.fract() == 0.0) && last != first;
         (is_whole && !is_dated && unit_of_time(name).is_none()).then(|| {

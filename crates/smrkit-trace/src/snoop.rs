@@ -95,6 +95,7 @@ impl TextFormat for Snoop {
             *words.get_mut(count).ok_or_else(|| word.bad(Problem::Surplus))? = word;
             count += 1;
         }
+        // The name of the process may hold blanks, so that columns after it are counted from the end of the line.
         let place_of = |name| self.columns.iter().position(|own| *own == name);
         let (columns, process) = (self.columns.len(), place_of("the process"));
         let find = |name| {

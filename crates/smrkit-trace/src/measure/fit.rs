@@ -629,7 +629,8 @@ impl Fit {
         let (what, capacity, rpm) = (self.kind.in_words(), self.value(CAPACITY) * 1e9, self.value(RPM));
         let surfaces = surfaces(capacity);
         let [outer, inner] = [OUTER, INNER].map(|name| self.value(name) * 1e6);
-        // Sectors of a track: the rate falls evenly to the inner one, which was measured from 95 % of the disk on.
+        // Sectors of a track: the rate falls evenly to the inner one, which was measured from 95 % of the disk on. A stream reads a track in a
+        // revolution and a head switch.
         let track = |zone: usize| {
             let rate = outer + (inner - outer) / 0.95 * zone as f64 / (ZONES - 1) as f64;
             (rate * (60.0 / rpm + SWITCH_S) / SECTOR_BYTES as f64).round().max(1.0)
@@ -654,7 +655,7 @@ impl Fit {
             "\
 # Written by smrkit drives fit.
 name = \"{name}\"
-summary = \"A measured disk of {:.2} TB: {what}\"
+summary = \"A measured disk of {capacity_tb:.2} TB: {what}\"
 
 [geometry]
 surfaces = {{ value = {surfaces}, source = \"assumption: 0.67 TB each\" }}
@@ -664,16 +665,16 @@ source = \"measured at both edges; equal steps: assumption; as many tracks as th
 value = [
 {zones}]
 
-{}[mechanical]
+{interference}[mechanical]
 rpm = {{ value = {rpm:.0}, source = \"measured: the spread of reads near each other\" }}
 seek = {{ low = {low}, value = {middle}, high = {high}, source = \"measured: what random reads take longer than near ones; its shape: assumption\" }}
 {ELECTRONICS}
 [translation]
 layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
-{}",
-            capacity / 1e12,
-            if is_shingled { INTERFERENCE } else { "" },
-            lines.0
+{layer_lines}",
+            capacity_tb = capacity / 1e12,
+            interference = if is_shingled { INTERFERENCE } else { "" },
+            layer_lines = lines.0
         ))
     }
 

@@ -117,21 +117,20 @@ impl TableColumns {
         let tick = if is_float { 1 } else { tick };
         let (ops, offsets) =
             (column(Some(self.op.as_str()), &operations)?, column(Some(self.offset.0.as_str()), &numbers)?);
-        let (sizes, owners) =
+        let (sizes, volume_numbers) =
             (column(Some(self.size.0.as_str()), &numbers)?, column(self.volume.as_deref(), &numbers)?);
         let first = *origin.get_or_insert(times.first().copied().unwrap_or(0));
         let (latest, mut unaligned) = (u64::MAX / tick, 0);
-        for (row, ((((time, op_number), offset), size), volume)) in
-            times.into_iter().zip(ops).zip(offsets).zip(sizes).zip(owners).enumerate()
-        {
+        for row in 0..rows.num_rows() {
+            let (op_number, offset, size, volume) = (ops[row], offsets[row], sizes[row], volume_numbers[row]);
             // Other numbers are refused below.
             let op = OPS[op_number as usize & 3];
-            let time = time.saturating_sub(first);
+            let time = times[row].saturating_sub(first);
             let (lba, lead) = if self.offset.1 == 1 { (offset / 512, offset % 512) } else { (offset, 0) };
             let bytes = u128::from(size) * u128::from(self.size.1) + u128::from(lead);
             // A flush has no sectors, whatever its offset.
             let sectors = if size == 0 { 0 } else { bytes.div_ceil(512) };
-            let wrong = match () {
+            let what = match () {
                 () if op_number >= 4 => "has an op other than 0 to 3 (read, write, flush, discard)",
                 () if lba >> 63 != 0 => "has an LBA past the end of any disk",
                 () if sectors > u128::from(u32::MAX) => "has 2^32 sectors or more: split it",
@@ -145,7 +144,7 @@ impl TableColumns {
                     continue;
                 }
             };
-            return Err(NoRequest { row: Some(row), what: wrong.into() });
+            return Err(NoRequest { row: Some(row), what: what.into() });
         }
         Ok(unaligned)
     }
