@@ -86,7 +86,7 @@ fn at_risk(own: &FleetOfDrives) -> String {
 fn limit(own: &FleetOfDrives) -> String {
     let (speed, repair, groups) = (&own.kind.speed, &own.fleet.repair, own.fleet.groups_per_disk);
     let (chunk, took) = (bytes(own.chunk_bytes), hours(repair.chunk_h));
-    let full = speed.full_after_bytes.filter(|&full| full < own.chunk_bytes);
+    let full_after = speed.full_after_bytes.filter(|&full| full < own.chunk_bytes);
     let why = if groups as f64 > repair.slots {
         let (data, slots) = (own.fleet.data, short(repair.slots.floor()));
         let at_once = format!("the fleet rebuilds {slots} of the {groups} groups of a drive at once");
@@ -97,19 +97,20 @@ fn limit(own: &FleetOfDrives) -> String {
         format!("the throttle, at which {chunk} take {took}")
     } else if speed.is_given {
         format!("the rate that was given, at which {chunk} take {took}")
-    } else if let Some(full) = full {
+    } else if let Some(full) = full_after {
         let (full, first, then) = (bytes(full), rate(speed.first_bytes_per_s), rate(speed.lasting_bytes_per_s));
         let takes = format!("it takes {full} at {first}, and the rest at {then}, since its cache is full");
         format!("the drive that gets a chunk of {chunk}: {takes}; {took} in all")
     } else {
         let (pieces, pace) = (bytes(own.kind.piece_bytes as f64), rate(own.ceilings.recovery_bytes_per_s));
         let is_reader = speed.reader_busy > speed.writer_busy;
-        let busiest = if is_reader { "those that are read" } else { "the one that is written" };
-        format!("{busiest} of the drives of a group: {chunk} in pieces of {pieces} at {pace} takes {took}")
+        let work =
+            if is_reader { "reading from the drives of a group" } else { "writing to the drive that gets a chunk" };
+        format!("{work}: {chunk} in pieces of {pieces} take {took} at {pace}")
     };
     let rate_at = |point: Option<&(f64, f64)>| rate(point.map_or(0.0, |&(_, rate)| rate));
     let (first, last) = (rate_at(own.bandwidth.first()), rate_at(own.bandwidth.last()));
-    let rates = if full.is_some() { format!("{first} at first and {last} in the end") } else { first };
+    let rates = if full_after.is_some() { format!("{first} at first and {last} in the end") } else { first };
     format!("What limits repair: {why}. The fleet rebuilds a drive at {rates}.")
 }
 
