@@ -188,8 +188,8 @@ pub fn facts(run: &PlannedRun) -> Option<ArrayFacts> {
     Some(ArrayFacts::new(name, level, run.rebuild()))
 }
 
-/// The run where the disk was trimmed that is written to, the new one of a rebuild, or any where there is none; `None` if it is so already,
-/// or if that makes no difference since each LBA has its place, written or not.
+/// The same run on trimmed disks; with a rebuild only the new disk is. `None` if that is so already, or if a trim makes no difference, because
+/// each LBA has a fixed place.
 pub fn trimmed(run: &PlannedRun) -> Option<PlannedRun> {
     match run.rebuild() {
         _ if !is_dynamic(run) => None,

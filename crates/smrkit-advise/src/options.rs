@@ -219,31 +219,15 @@ impl AdviseOptions {
 
     /// The work of the array's own, by the words that it was named in.
     fn rebuild_of(&self, array: Option<&ArraySpec>) -> Result<Option<RebuildSpec>, Error> {
-        let mut word = "scrub".to_string();
-        match (self.asked_use.first(), self.rebuild, array) {
+        let text = match (self.asked_use.first(), self.rebuild, array) {
             (Some(asked), _, None) if asked.info.work.is_of_array() => {
                 return Err(Error::Usage(format!(
                     "{asked} is work of an array: add {{array}} raidz1:disks=4, or another"
                 )));
             }
-            (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => {}
+            (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => "scrub".to_string(),
             (asked @ Some(AskedUse { info: Use { work: Work::Replace, .. }, .. }), _, Some(array))
-            | (asked @ None, Some(AskedRebuild::Replace), Some(array)) => {
-                let software = facts(array).software;
-                let mut keys = Vec::new();
-                if let Some(live) = asked.and_then(|asked| asked.given("live")) {
-                    if software == Software::Md {
-                        let message = "md rebuilds all of a disk, in use or not: leave {use} replace:live= out";
-                        return Err(Error::Usage(message.into()));
-                    }
-                    keys.push(format!("live={}", parse_share(live)?));
-                }
-                keys.extend(asked.and_then(|asked| asked.given("new")).map(|new| format!("new={new}")));
-                word = if software == Software::Zfs { "resilver" } else { "rebuild" }.into();
-                if !keys.is_empty() {
-                    word = format!("{word}:{}", keys.join(","));
-                }
-            }
+            | (asked @ None, Some(AskedRebuild::Replace), Some(array)) => replacement(asked, facts(array).software)?,
             (None, Some(AskedRebuild::Spec(spec, _)), array) => {
                 let facts = array.map(|array| ArrayFacts { rebuild: Some(spec), ..facts(array) });
                 let is_in_order =
@@ -256,8 +240,8 @@ impl AdviseOptions {
                 return Ok(Some(self.with_written(spec)));
             }
             _ => return Ok(None),
-        }
-        RebuildSpec::parse(&word).map(|spec| Some(self.with_written(spec)))
+        };
+        RebuildSpec::parse(&text).map(|spec| Some(self.with_written(spec)))
     }
 
     /// True if nobody said whether the disk that is written to was written before.
@@ -511,6 +495,21 @@ fn sized(experiment: &Experiment, systems: &Systems, monitor: &dyn Monitor) -> R
 /// An eighth more than a trace needs: other layers, which are tried on a drive made larger for it, may offer less.
 fn with_margin(sectors: u64) -> u64 {
     sectors + sectors / 8
+}
+
+/// The rebuild of a replaced disk, as the option that asks for it.
+fn replacement(asked: Option<&AskedUse>, software: Software) -> Result<String, Error> {
+    let mut keys = Vec::new();
+    if let Some(live) = asked.and_then(|asked| asked.given("live")) {
+        if software == Software::Md {
+            let message = "md rebuilds all of a disk, in use or not: leave {use} replace:live= out";
+            return Err(Error::Usage(message.into()));
+        }
+        keys.push(format!("live={}", parse_share(live)?));
+    }
+    keys.extend(asked.and_then(|asked| asked.given("new")).map(|new| format!("new={new}")));
+    let name = if software == Software::Zfs { "resilver" } else { "rebuild" };
+    Ok(if keys.is_empty() { name.to_string() } else { format!("{name}:{}", keys.join(",")) })
 }
 
 #[cfg(test)]

@@ -145,16 +145,17 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
         }
         out.extend(rows_of_ends(advice).map(|row| table_row(&row)));
     }
-    let lists = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
+    // These lines of the answer are shown in a longer form below.
+    let lists_actions = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
     let is_new = |line: &&str| {
-        let is_below = line.starts_with(HOW_SURE) || lists && line.starts_with("What to do:");
+        let is_below = line.starts_with(HOW_SURE) || lists_actions && line.starts_with("What to do:");
         !is_below && !said.lines().any(|known| known == *line)
     };
     let changed: Vec<&str> = advice.text.lines().filter(is_new).collect();
     if !changed.is_empty() {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
-    if lists {
+    if lists_actions {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
         for action in &advice.actions {
             out += &format!("{}\n", wrapped("- ", &words::with_price(action), width));

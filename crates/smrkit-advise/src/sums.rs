@@ -141,20 +141,11 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
         () if text.lines().any(|line| is_diskstats(line.as_bytes())) => ("diskstats", diskstats(text)?),
         () => return Ok(None),
     };
-    let wanted = |name: &str| match device {
-        Some(device) => name == device,
-        None if is_of_array => name.starts_with("md"),
-        None => is_whole_disk(name, &devices),
-    };
     if let Some(device) = device.filter(|device| !devices.contains_key(*device)) {
         let names: Vec<&str> = devices.keys().map(String::as_str).collect();
         return Err(format!("{what} has no device {device}: it has {}", names.join(", ")));
     }
-    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
-    let any_is_wanted = devices.keys().any(|name| wanted(name));
-    let looked_at = devices.iter().filter(|(name, _)| !any_is_wanted || wanted(name));
-    let busiest = looked_at.max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
-    let Some((device, sums)) = busiest.filter(|(_, sums)| bytes(sums) > 0.0) else {
+    let Some((device, sums)) = chosen(&devices, device, is_of_array) else {
         return Err(format!("{what}'s report of a disk that did nothing: record it while the disk is used"));
     };
     let known_s = sums.iter().map(|one| one.seconds).filter(|&seconds| seconds > 0.0).min_by(f64::total_cmp);
@@ -186,6 +177,20 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
          small ones were taken for random ones and large ones for streams"
     );
     Ok(Some(Recorded { workload, depth: None, note, reported }))
+}
+
+/// The named device; else the busiest md array or the busiest whole disk, or of all devices if there is none. `None` if it did nothing.
+fn chosen<'a>(devices: &'a Devices, named: Option<&str>, is_of_array: bool) -> Option<(&'a String, &'a Vec<Sums>)> {
+    let is_wanted = |name: &str| match named {
+        Some(named) => name == named,
+        None if is_of_array => name.starts_with("md"),
+        None => is_whole_disk(name, devices),
+    };
+    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
+    let any_is_wanted = devices.keys().any(|name| is_wanted(name));
+    let looked_at = devices.iter().filter(|(name, _)| !any_is_wanted || is_wanted(name));
+    let busiest = looked_at.max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+    busiest.filter(|(_, sums)| bytes(sums) > 0.0)
 }
 
 fn holds_line(text: &str, words: &[&str]) -> bool {
@@ -441,8 +446,8 @@ fn is_fio_job(text: &str) -> bool {
 /// Keys of a job of fio, with those of its global section.
 type Job = BTreeMap<String, String>;
 
-/// A job file of fio: its jobs together, or one after another where a stonewall stands between them.
-fn fio(text: &str) -> Result<Recorded, String> {
+/// The jobs of a job file of fio.
+fn fio_jobs(text: &str) -> Vec<Job> {
     let (mut global, mut jobs, mut in_global) = (Job::new(), Vec::<Job>::new(), true);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -456,6 +461,12 @@ fn fio(text: &str) -> Result<Recorded, String> {
         let into = if in_global { Some(&mut global) } else { jobs.last_mut() };
         into.map(|into| into.insert(key.trim().into(), value.trim().into()));
     }
+    jobs
+}
+
+/// A job file of fio: its jobs together, or one after another where a stonewall stands between them.
+fn fio(text: &str) -> Result<Recorded, String> {
+    let jobs = fio_jobs(text);
     let mut phases: Vec<Vec<&Job>> = Vec::new();
     for job in &jobs {
         let begins = job.contains_key("stonewall") || job.contains_key("wait_for_previous");
@@ -471,7 +482,8 @@ fn fio(text: &str) -> Result<Recorded, String> {
         phases.remove(0);
         note += ", and the job that fills the disk is taken for its state";
     }
-    // How much a run of some time comes to is what is asked; of one phase as much is run as shows what remains.
+    // Requests of a job that is limited by time, since how many it does in that time is the question. A single phase gets enough to show the
+    // rate that lasts.
     let endless = if phases.len() > 1 { "100k" } else { "10M" };
     let made = |phase: &Vec<&Job>| -> Result<String, String> {
         Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+"))

@@ -380,9 +380,9 @@ impl Trial {
             trial.packed_sectors = trial.packed_sectors.max(Some((sectors as u32).next_power_of_two()));
             most = MOST_JOINED;
         }
-        let mut first = writes.clamp(FEWEST, most);
+        let mut next = writes.clamp(FEWEST, most);
         loop {
-            (trial.first, trial.filling_from) = (Some(first), Some(served_all));
+            (trial.first, trial.filling_from) = (Some(next), Some(served_all));
             let (served, state) = trial.serve_to_state(watch)?;
             let Some(state) = state else { return Ok(None) };
             let until_full = served.requests_until_full().map(|requests| requests as u64);
@@ -401,13 +401,14 @@ impl Trial {
             (bytes, seconds) = (bytes + trajectory.bytes, seconds + outcome.elapsed_ns as f64 / 1e9);
             served_all += asked;
             let left = most.saturating_sub(served_all);
-            // A state is costly to save and to read again, so that as many come next as seem to be needed.
-            let needed = comparison::share_until_full(&outcome).map_or(f64::MAX, |times| times * first as f64);
-            if left == 0 || asked < first || needed > HOPELESS * left as f64 {
+            // Next as many requests as seem to be needed, and not a few at a time, because a state is costly to save and to read again.
+            let needed = comparison::share_until_full(&outcome).map_or(f64::MAX, |times| times * next as f64);
+            // No requests are left, the load's repetitions have ended, or the cache fills too slowly.
+            if left == 0 || asked < next || needed > HOPELESS * left as f64 {
                 return Ok(None);
             }
             trial.run = trial.run.beginning_with(state);
-            first = ((needed * 1.1) as u64).clamp(FEWEST, first * 4).min(left);
+            next = ((needed * 1.1) as u64).clamp(FEWEST, next * 4).min(left);
         }
     }
 

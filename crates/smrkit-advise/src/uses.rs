@@ -327,7 +327,8 @@ impl FromStr for AskedUse {
                 };
                 return Err(Error::Usage(format!("{name} has no key `{key}`: {keys}")));
             };
-            // The default tells what kind of value it is.
+            // The default tells what kind of value it is: a count such as "4", "full" or "empty", a share ("50%"), a time ("90s"), a rate ("25Mbit",
+            // "20G/s") or bytes ("4k").
             let read = match *default {
                 text if text.bytes().all(|byte| byte.is_ascii_digit()) => parse_count(value).map(|count| count > 0),
                 "full" if ["full", "empty"].contains(&value) => Ok(true),

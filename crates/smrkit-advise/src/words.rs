@@ -283,6 +283,14 @@ fn unless_unused(advice: &Advice) -> Option<String> {
 /// What it is where the disk that is written to was trimmed before, and where it was not.
 fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
     let runs = [&trimmed.own, &advice.base().own];
+    if advice.rebuild.is_some() {
+        let [trimmed, written] = runs.map(|run| pace(advice, run));
+        return format!(
+            "Perhaps: the {} takes {trimmed} if the new disk was never written or is trimmed first, and {written} if all of it was written \
+             before (used, or tested).",
+            work(advice)
+        );
+    }
     let is_alike = runs[1].mean_ns as f64 <= ALIKE * runs[0].mean_ns as f64 && !runs[1].falls_behind;
     let [trimmed, written] = runs.map(|run| match advice.measure() {
         Measure::MeanNs if run.falls_behind => "ever more requests wait".into(),
@@ -292,19 +300,8 @@ fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
         Measure::Seconds => format!("it takes {}", pace(advice, run)),
         Measure::BytesPerS => format!("it does {}", pace(advice, run)),
     });
-    match advice.rebuild {
-        Some(_) => format!(
-            "Perhaps: {} if the new disk was never written or is trimmed first, and {} if all of it was written before (used, or tested).",
-            trimmed.replacen("it", &format!("the {}", work(advice)), 1),
-            written.trim_start_matches("it takes ")
-        ),
-        None => {
-            let who = system(advice);
-            format!(
-                "Perhaps: {trimmed} while {who} is new or trimmed, and {written} once it was filled and not trimmed."
-            )
-        }
-    }
+    let who = system(advice);
+    format!("Perhaps: {trimmed} while {who} is new or trimmed, and {written} once it was filled and not trimmed.")
 }
 
 /// Whether a rebuild is done in time, where the answer is about something else.
@@ -645,7 +642,7 @@ fn work(advice: &Advice) -> &'static str {
 
 /// How long a rebuild takes, while nobody uses the array and in use.
 fn rebuild(advice: &Advice) -> String {
-    let range = range(advice);
+    let base_range = range(advice);
     let time = |present: &Present| {
         let own = &present.own;
         let when = match present.load {
@@ -658,7 +655,7 @@ fn rebuild(advice: &Advice) -> String {
             }
         };
         // The ends of the range were run under one of the loads.
-        let range = if std::ptr::eq(present, advice.base()) { range.as_str() } else { "" };
+        let range = if std::ptr::eq(present, advice.base()) { base_range.as_str() } else { "" };
         format!("{}{range}{when}", advice.seconds(own).map_or("it does not end".into(), seconds))
     };
     let times = advice.present.iter().map(time).collect::<Vec<_>>().join(", ");
@@ -670,13 +667,16 @@ fn rebuild(advice: &Advice) -> String {
     if !advice.system.is_conventional {
         usual += &beside("CMR disks", advice.present.iter().map(|present| &present.conventional).collect());
     }
+    format!("{times}{usual}.{}", longest_command(advice))
+}
+
+fn longest_command(advice: &Advice) -> String {
     let slowest = advice.present.iter().max_by_key(|present| present.own.longest_command_ns);
-    let longest = slowest.filter(|one| one.own.longest_command_ns > SHORT_NS).map_or(String::new(), |one| {
+    slowest.filter(|one| one.own.longest_command_ns > SHORT_NS).map_or(String::new(), |one| {
         let when = if one.load == LoadKind::Light { ", in light use" } else { "" };
         let limits = if one.own.dropped_7s > 0 { "; kernels wait 30 s, hardware RAID controllers 7 s" } else { "" };
         format!(" The longest command of a disk takes {}{when}{limits}.", nanos(one.own.longest_command_ns))
-    });
-    format!("{times}{usual}.{longest}")
+    })
 }
 
 /// The reason, in a clause.
@@ -1212,7 +1212,7 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
     let is_told = advice.actions.iter().any(|action| action.command.as_deref().is_some_and(is_replace));
     let asks = advice.is_replacement() && !advice.problems.refused && !is_told;
     let Some(array) = advice.array.filter(|_| asks) else { return Vec::new() };
-    let (works, failed, how): (&[&str], &[&str], &str) = match array.software {
+    let (if_working, if_failed, how): (&[&str], &[&str], &str) = match array.software {
         Software::Zfs => {
             let is_in_order = advice.rebuild.is_some_and(|spec| matches!(spec.order, RebuildOrder::Ascending { .. }));
             let replace = match is_in_order && array.rebuilds_in_order() {
@@ -1241,13 +1241,13 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
         }
         more => format!("{} more may fail until the {} is done", counted(more - 1, "disk"), work(advice)),
     };
-    if works == failed {
+    if if_working == if_failed {
         let when = format!("To replace a disk ({how}). If it works, it stays in use until the new one is whole");
-        return vec![(format!("{when}. If it has failed, {meanwhile}:"), works)];
+        return vec![(format!("{when}. If it has failed, {meanwhile}:"), if_working)];
     }
     vec![
-        ("To replace a disk that still works, which stays in use until the new one is whole:".into(), works),
-        (format!("{}. To replace a disk that has failed ({how}):", capital(&meanwhile)), failed),
+        ("To replace a disk that still works, which stays in use until the new one is whole:".into(), if_working),
+        (format!("{}. To replace a disk that has failed ({how}):", capital(&meanwhile)), if_failed),
     ]
 }
 

@@ -391,6 +391,7 @@ impl<'a> Cascade<'a> {
     }
 
     fn lose_in_rack(&mut self) {
+        // A rack is drawn with a probability in proportion to its rate.
         let rates: Vec<f64> = self.present.iter().map(|&chunks| self.fleet.rack_hit_per_h(chunks)).collect();
         let mut left = self.dice.unit() * rates.iter().sum::<f64>();
         let rack = rates.iter().position(|rate| {
@@ -398,7 +399,7 @@ impl<'a> Cascade<'a> {
             left < 0.0
         });
         let rack = rack.unwrap_or(0);
-        // At least one is lost: else the event is none of this group's.
+        // Drawn again until a chunk is lost, because the rates count only events that hit this group.
         let lost = loop {
             let lost = (0..self.present[rack]).filter(|_| self.dice.unit() < self.fleet.failures.rack_share).count();
             if lost > 0 {

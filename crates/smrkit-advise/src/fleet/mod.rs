@@ -538,6 +538,7 @@ impl FleetOptions {
             if let Some(rate) = self.repair_rate {
                 break RepairSpeed::given(rate);
             }
+            // A little more than the chunk, so that the run reaches its end, but at least 64 pieces.
             let bytes = ((pieces * piece_bytes) as f64).min(chunk_bytes * 1.1).max(piece_bytes as f64 * 64.0);
             let part = run((bytes / drive_bytes as f64).min(1.0))?;
             let sectors = part.host_sectors()?;
@@ -545,6 +546,7 @@ impl FleetOptions {
             let served = trial.serve(watch)?;
             let Some(rebuild) = served.outcome.rebuild.filter(|_| !served.outcome.interrupted) else { return Ok(None) };
             let speed = RepairSpeed::measured(&rebuild);
+            // The rate with a full cache is known if it fills well before the end of the run.
             let knows_end = bytes >= chunk_bytes || speed.full_after_bytes.is_some_and(|full| full < bytes * 0.8);
             // Only a layer with a cache gets slower.
             if knows_end || pieces >= MOST_PIECES || trial.run.is_conventional() {
