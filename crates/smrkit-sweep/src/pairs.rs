@@ -53,27 +53,15 @@ impl Pairs {
                 "runs of another {key} have other requests: compare layers, drives or settings"
             )));
         }
-        let existing: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
-        // The text of an array has commas itself, so each comma is tried as the separator of the two values.
-        let splits = || sides.match_indices(',').map(|(comma, _)| [&sides[..comma], &sides[comma + 1..]]);
-        let Some(split) =
-            splits().find(|split| split.iter().all(|side| existing.iter().any(|cell| is_value(cell, side))))
-        else {
-            return Err(match splits().next() {
-                None => Error::Usage(format!(
-                    "{key}={sides} has one value: give two with a comma between, such as layer=rmw,log"
-                )),
-                Some(_) => no_run_has(&format!("these two values of {key}: {sides}"), existing),
-            });
-        };
+        let split = split_sides(rows, key, sides)?;
         let side =
             |value: &str| rows.iter().filter(|row| is_value(&cell(row, key), value)).cloned().collect::<Vec<_>>();
         let [first, second] = split.map(side);
         let mut names = varying(rows);
         names.retain(|name| name != key);
         // Runs are paired if they agree in all shared keys. A key of one side's own, such as a parameter of its layer, only distinguishes lines.
-        let is_own = |name: &String| is_own(name, key) && !(varies(&first, name) && varies(&second, name));
-        let (own, shared): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_own);
+        let is_of_one_side = |name: &String| is_own(name, key) && !(varies(&first, name) && varies(&second, name));
+        let (own, shared): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_of_one_side);
         // An own key with one value in all runs distinguishes nothing.
         names.retain(|name| !own.contains(name) || varies(&first, name) || varies(&second, name));
         let by = [shared.clone(), own].concat();
@@ -164,6 +152,20 @@ impl Pairs {
         };
         Frame { columns, rows: self.lines.iter().map(row).collect() }
     }
+}
+
+/// Splits `FIRST,SECOND` into two values of `key` that runs have.
+fn split_sides<'a>(rows: &[FlatRun], key: &str, sides: &'a str) -> Result<[&'a str; 2], Error> {
+    let existing: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
+    // The text of an array has commas itself, so each comma is tried as the separator of the two values.
+    let splits = || sides.match_indices(',').map(|(comma, _)| [&sides[..comma], &sides[comma + 1..]]);
+    let exist = |split: &[&str; 2]| split.iter().all(|side| existing.iter().any(|cell| is_value(cell, side)));
+    splits().find(exist).ok_or_else(|| match splits().next() {
+        None => {
+            Error::Usage(format!("{key}={sides} has one value: give two with a comma between, such as layer=rmw,log"))
+        }
+        Some(_) => no_run_has(&format!("these two values of {key}: {sides}"), existing.clone()),
+    })
 }
 
 /// True for a key in which the two values of `compared` may differ: a layer has parameters of its own, and a drive has its size.

@@ -249,7 +249,9 @@ pub fn table(rows: &[FlatRun], keys: &[String], within: bool) -> Result<Grid, Er
         header.push(with_unit(&words::name(key), &unit));
         for (at, (line, value)) in lines.iter_mut().zip(&values).enumerate() {
             let mark = if nth == 0 && best.contains(&at) { BEST } else { "" };
-            let text = |value: Spread| match interval(None, &groups[at], key).filter(|_| within) {
+            // Without a spread over seeds, this is the interval of a single run by its own requests.
+            let own_interval = interval(None, &groups[at], key).filter(|_| within);
+            let text = |value: Spread| match own_interval {
                 Some((low, high)) => with_interval(value.mean * factor, Some((low * factor, high * factor))),
                 None => value.text(factor),
             };
