@@ -122,12 +122,12 @@ fn mount(report: &Value, last: Option<&Value>) -> String {
         let rate = format!("{}/s", bytes(recent.max(0.0) / seconds));
         text += &format!("{name:<22} {rate:>12} {:>14}\n", bytes(total));
     }
-    let amplification =
-        |host: f64, written: f64| if host > 0.0 { format!("{:.2}", written / host) } else { "-".to_string() };
-    let [(recent_host, host), (recent_written, written), (recent_moved, moved)] =
-        ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
-    let (recent, total) =
-        (amplification(recent_host, recent_written + recent_moved), amplification(host, written + moved));
+    let counts = ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
+    let amplification = |of: fn((f64, f64)) -> f64| match counts.map(of) {
+        [host, written, moved] if host > 0.0 => format!("{:.2}", (written + moved) / host),
+        _ => "-".to_string(),
+    };
+    let (recent, total) = (amplification(|(recent, _)| recent), amplification(|(_, total)| total));
     text += &format!("{:<22} {recent:>12} {total:>14}\n\n", "write amplification");
     text + &counters(report)
 }

@@ -64,12 +64,14 @@ impl Grid {
         }
         // The first column is at least as wide as the longest word of a run's name, up to a limit, so that words are not broken.
         let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
-        let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
+        let mut least = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
         // In a narrow terminal it also gets all room that the other columns leave.
-        let left = (width + self.widest(0) + 2).saturating_sub(self.width()).min(self.widest(0) + 2);
-        let longest = if width < WIDTH { longest.max(left) } else { longest };
+        if width < WIDTH {
+            let widest = self.widest(0) + 2;
+            least = least.max((width + widest).saturating_sub(self.width()).min(widest));
+        }
         if let Some(column) = table.column_mut(0) {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
+            column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(least as u16)));
         }
         table.trim_fmt()
     }

@@ -21,8 +21,13 @@ pub const WORK: [BusyWork; 6] = [
     ("writing bands", Colour::VERMILION, |busy| busy.clean_write),
 ];
 
-/// A run that rebuilt, its name and its style.
-type RebuiltRun<'a> = (&'a Outcome, &'a Rebuild, String, LineStyle);
+/// A run that rebuilt.
+struct RebuiltRun<'a> {
+    run: &'a Outcome,
+    rebuild: &'a Rebuild,
+    name: String,
+    style: LineStyle,
+}
 
 /// The table of rebuilds and scrubs; `None` if no run had one.
 pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
@@ -52,24 +57,25 @@ pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
 /// The figures of all runs with a rebuild or a scrub; none if no run had one.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     let runs = named(runs).zip(line_styles(runs));
-    let all: Vec<RebuiltRun> =
-        runs.filter_map(|((name, run), style)| Some((run, run.rebuild.as_ref()?, name, style))).collect();
+    let all: Vec<RebuiltRun> = runs
+        .filter_map(|((name, run), style)| Some(RebuiltRun { run, rebuild: run.rebuild.as_ref()?, name, style }))
+        .collect();
     if all.is_empty() { Vec::new() } else { vec![course(&all), busy(&all)] }
 }
 
 /// The figure of progress and of the host's latency over time.
 fn course(all: &[RebuiltRun]) -> Figure {
-    let longest = all.iter().map(|(_, rebuild, ..)| rebuild.elapsed_ns).max().unwrap_or(0);
+    let longest = all.iter().map(|one| one.rebuild.elapsed_ns).max().unwrap_or(0);
     let (unit_s, unit) = format::time_unit(longest as f64 / 1e9);
     let x = || Axis::linear(format!("Time since the failure ({unit})"));
     let lines = |of: &dyn Fn(&RebuiltRun) -> Series| -> Body {
         Body::Lines(all.iter().map(of).filter(|series| !series.points.is_empty()).collect())
     };
-    let share = lines(&|(_, rebuild, name, style)| {
+    let share = lines(&|RebuiltRun { rebuild, name, style, .. }| {
         let points = shares(rebuild).into_iter().map(|(s, share)| (s / unit_s, share)).collect();
         Series { name: name.clone(), colour: style.colour, style: style.line(), points }
     });
-    let latency = lines(&|(run, rebuild, name, style)| {
+    let latency = lines(&|RebuiltRun { run, rebuild, name, style }| {
         let points = slowest(run, rebuild).into_iter().map(|(s, latency)| (s / unit_s, latency)).collect();
         Series { name: name.clone(), colour: style.colour, style: style.steps(), points }
     });
@@ -117,7 +123,7 @@ fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
 
 /// The figure of the rebuilt member's work, a bar for each run.
 fn busy(all: &[RebuiltRun]) -> Figure {
-    let times_of = |(_, rebuild, ..): &RebuiltRun| WORK.map(|(_, _, of)| seconds(rebuild, of));
+    let times_of = |one: &RebuiltRun| WORK.map(|(_, _, of)| seconds(one.rebuild, of));
     let times: Vec<[f64; 6]> = all.iter().map(times_of).collect();
     let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
     let (unit_s, unit) = format::time_unit(longest);
@@ -129,8 +135,8 @@ fn busy(all: &[RebuiltRun]) -> Figure {
     let panel = Panel::bars(
         None,
         Axis::linear(format!("Time that it was busy ({unit})")),
-        all.iter().map(|(.., name, _)| name.clone()).collect(),
-        all.iter().map(|(_, rebuild, ..)| format::nanos(rebuild.elapsed_ns)).collect(),
+        all.iter().map(|one| one.name.clone()).collect(),
+        all.iter().map(|one| format::nanos(one.rebuild.elapsed_ns)).collect(),
         WORK.iter().enumerate().map(part).collect(),
     );
     let note = "From the failure until the array was redundant, the time after each bar; of a scrub, all members in sum. Beyond \
