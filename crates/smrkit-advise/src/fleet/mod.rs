@@ -533,6 +533,7 @@ impl FleetOptions {
         let drive_bytes = whole.host_sectors()? * SECTOR_BYTES;
         let surfaces = drive.drive.geometry.zones.iter().map(|zone| zone.surfaces().end).max().unwrap_or(1);
         let (piece_bytes, chunk_bytes) = (self.piece_bytes(), self.chunk_bytes(drive_bytes));
+        // Without a given rate, a share of the disk is rebuilt that doubles until the run shows how fast a whole chunk is.
         let mut pieces = FIRST_PIECES;
         let speed = loop {
             if let Some(rate) = self.repair_rate {
