@@ -141,7 +141,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    pub fn new(totals: &HostTotals, latency: &LatencyCounts, elapsed: Nanos, physical_sectors: u64) -> Mark {
+    pub fn new(totals: &HostTotals, latency: &mut LatencyCounts, elapsed: Nanos, physical_sectors: u64) -> Mark {
         let sums_ns = latency.sums_ns();
         Mark {
             requests: [totals.requests, totals.commands.host_read, totals.commands.host_write],
@@ -150,45 +150,31 @@ impl Mark {
             written_sectors: totals.written_sectors,
             physical_sectors,
             elapsed,
-            steps: Default::default(),
+            steps: latency.steps(),
         }
     }
 }
 
 /// Blocks of consecutive requests.
 pub(super) struct Blocks {
-    requests: u64,
     /// Requests in a block.
     length: u64,
-    /// The number of requests at which the current block ends.
-    end: u64,
-    steps: [Vec<u32>; 4],
+    /// The number of requests at which the current block ends, so that [`Blocks::mark`] is due.
+    pub end: u64,
     marks: Vec<Mark>,
 }
 
 impl Default for Blocks {
     fn default() -> Blocks {
-        Blocks { requests: 0, length: FIRST_LENGTH, end: FIRST_LENGTH, steps: Default::default(), marks: Vec::new() }
+        Blocks { length: FIRST_LENGTH, end: FIRST_LENGTH, marks: Vec::new() }
     }
 }
 
 impl Blocks {
-    /// Counts a request. True if its block ends with it, so that [`Blocks::end`] is due.
-    #[inline]
-    pub fn count(&mut self, op: Op, latency_ns: u64) -> bool {
-        let (steps, at) = (&mut self.steps[op as usize], step_of(latency_ns));
-        if steps.len() <= at {
-            steps.resize(at + 1, 0);
-        }
-        steps[at] = steps[at].wrapping_add(1);
-        self.requests += 1;
-        self.requests == self.end
-    }
-
     /// Ends a block with the counters at its end.
     #[cold]
-    pub fn end(&mut self, mark: Mark) {
-        self.marks.push(Mark { steps: self.steps.clone(), ..mark });
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks.push(mark);
         if self.marks.len() == BLOCKS_MAX {
             // Marks hold sums from the beginning, so that without every second one the blocks are twice as long.
             let mut is_end = true;
@@ -198,12 +184,12 @@ impl Blocks {
             });
             self.length *= 2;
         }
-        self.end = self.requests + self.length;
+        self.end += self.length;
     }
 
     /// The intervals of a run with the counters `whole` and the latencies `of` all requests, reads and writes.
     pub fn confidence(&self, whole: &Mark, of: &[Distribution; 3]) -> Confidence {
-        let [all, read, write] = [0, 1, 2].map(|group| self.latencies(group, &of[group]));
+        let [all, read, write] = [0, 1, 2].map(|group| self.latencies(group, whole, &of[group]));
         let rate = |mark: &Mark| (mark.host_bytes as f64 * 1e9, mark.elapsed.0 as f64);
         let amplification = |mark: &Mark| (mark.physical_sectors as f64, mark.written_sectors as f64);
         Confidence {
@@ -242,12 +228,12 @@ impl Blocks {
     }
 
     /// The intervals of latencies of all requests, of reads or of writes.
-    fn latencies(&self, group: usize, of: &Distribution) -> LatencyConfidence {
+    fn latencies(&self, group: usize, whole: &Mark, of: &Distribution) -> LatencyConfidence {
         if of.count() == 0 {
             return LatencyConfidence::default();
         }
         let samples = self.samples(|mark| (mark.sums_ns[group] as f64, mark.requests[group] as f64));
-        let up_to = self.up_to(group);
+        let up_to = self.up_to(group, whole);
         // Few requests of a kind may all lie in a few blocks, which then look alike.
         let is_few = (of.count() as f64) < EFFECTIVE_MIN || telling(&samples) < BLOCKS_MIN;
         let percentile = |per_mille| match is_few {
@@ -266,9 +252,9 @@ impl Blocks {
     }
 
     /// For each block, its number of requests up to each step of latency.
-    fn up_to(&self, group: usize) -> Vec<Vec<u64>> {
+    fn up_to(&self, group: usize, whole: &Mark) -> Vec<Vec<u64>> {
         let ops = [0..4, Op::Read as usize..1, Op::Write as usize..2][group].clone();
-        let length = self.steps[ops.clone()].iter().map(Vec::len).max().unwrap_or(0);
+        let length = whole.steps[ops.clone()].iter().map(Vec::len).max().unwrap_or(0);
         let first = Mark::default();
         let before = std::iter::once(&first).chain(&self.marks);
         let block = |(before, mark): (&Mark, &Mark)| {

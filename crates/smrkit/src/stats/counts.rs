@@ -144,10 +144,10 @@ impl HostCounts {
         }
         self.timeline.count(request.op, sectors, latency_ns);
         if let Some(blocks) = &mut self.blocks
-            && blocks.count(request.op, latency_ns)
+            && blocks.end == self.totals.requests
         {
             let physical_sectors = reading().written_sectors;
-            blocks.end(Mark::new(&self.totals, &self.latency, since, physical_sectors));
+            blocks.mark(Mark::new(&self.totals, &mut self.latency, since, physical_sectors));
         }
     }
 
@@ -201,7 +201,8 @@ impl HostCounts {
         let latency = self.latency.list();
         let distributions = latency.distributions();
         let confidence = self.blocks.take().map(|blocks| {
-            let whole = Mark::new(&self.totals, &self.latency, self.elapsed(), reading.written_sectors);
+            let elapsed = self.elapsed();
+            let whole = Mark::new(&self.totals, &mut self.latency, elapsed, reading.written_sectors);
             blocks.confidence(&whole, &distributions)
         });
         let [all, read, write] = distributions.map(|own| own.summary());
