@@ -106,7 +106,8 @@ pub(super) struct WriteCache {
     /// In no order; none overlaps or touches another.
     runs: Vec<CachedRun>,
     by_lba: RunIndex,
-    /// Those of `runs` that have a position, by cylinder.
+    by_order: RunIndex,
+    /// Those of `runs` that have a position.
     by_cylinder: RunIndex,
     /// Sectors in `runs`.
     pub sectors: u64,
@@ -123,7 +124,7 @@ pub(super) struct WriteCache {
 state! {
     WriteCache {
         values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
-        built: limit, runs_max, by_lba, by_cylinder;
+        built: limit, runs_max, by_lba, by_order, by_cylinder;
     }
 }
 
@@ -138,14 +139,20 @@ impl RunIndex {
         self.0.iter().map(|own| usize::from(own.0 < key)).sum()
     }
 
+    /// Adds a run. The search begins at the end, where the latest run is by its order.
     fn insert(&mut self, key: u64, at: usize) {
-        self.0.insert(self.below(key), (key, at));
+        let before = self.0.iter().rposition(|own| own.0 < key);
+        self.0.insert(before.map_or(0, |before| before + 1), (key, at));
     }
 
     /// Removes the run with index `at`, which the last run takes over.
     fn remove(&mut self, at: usize, last: usize) {
-        self.0.retain(|own| own.1 != at);
-        self.0.iter_mut().filter(|own| own.1 == last).for_each(|own| own.1 = at);
+        if let Some(place) = self.0.iter().position(|own| own.1 == at) {
+            self.0.remove(place);
+        }
+        if let Some(moved) = self.0.iter_mut().rfind(|own| own.1 == last) {
+            moved.1 = at;
+        }
     }
 }
 
@@ -158,6 +165,7 @@ impl WriteCache {
             runs_max: RUNS_MAX.max(2 * batch_writes),
             runs: Vec::new(),
             by_lba: RunIndex::default(),
+            by_order: RunIndex::default(),
             by_cylinder: RunIndex::default(),
             sectors: 0,
             batch: Batch::default(),
@@ -170,9 +178,10 @@ impl WriteCache {
 
     /// Builds the indices of the runs of a restored state.
     pub fn index_runs(&mut self) {
-        self.sectors = 0;
-        (self.by_lba, self.by_cylinder) = Default::default();
-        std::mem::take(&mut self.runs).into_iter().for_each(|run| self.insert_run(run));
+        let (runs, batch) = (std::mem::take(&mut self.runs), self.batch);
+        self.clear();
+        self.batch = batch;
+        runs.into_iter().for_each(|run| self.insert_run(run));
     }
 
     /// True if it can take a write of `n` sectors at all.
@@ -189,11 +198,12 @@ impl WriteCache {
     pub fn clear(&mut self) {
         (self.sectors, self.batch) = (0, Batch::default());
         self.runs.clear();
-        (self.by_lba, self.by_cylinder) = Default::default();
+        (self.by_lba, self.by_order, self.by_cylinder) = Default::default();
     }
 
     fn insert_run(&mut self, run: CachedRun) {
         self.by_lba.insert(run.lba.0, self.runs.len());
+        self.by_order.insert(run.order, self.runs.len());
         if let Some(position) = run.position {
             self.by_cylinder.insert(position.cylinder.into(), self.runs.len());
         }
@@ -206,6 +216,7 @@ impl WriteCache {
         let run = self.runs.swap_remove(at);
         self.sectors -= run.sectors;
         self.by_lba.remove(at, self.runs.len());
+        self.by_order.remove(at, self.runs.len());
         self.by_cylinder.remove(at, self.runs.len());
         run
     }
@@ -244,10 +255,13 @@ impl WriteCache {
         if !touches && self.runs.len() + runs >= self.runs_max {
             return Some(end);
         }
+        if left >= sectors {
+            return Some(now);
+        }
         // The batch frees its sectors evenly while it is written. It may still hold `left` of them when this write
         // begins.
-        let freed = u128::from((end - start).0) * u128::from(sectors.saturating_sub(left)) / u128::from(sectors.max(1));
-        Some(if left < sectors { now.max(start + Nanos(freed as u64)) } else { now })
+        let freed = u128::from((end - start).0) * u128::from(sectors - left) / u128::from(sectors);
+        Some(now.max(start + Nanos(freed as u64)))
     }
 
     /// The first time from `from` on at which the bus can carry the data of a command that is held, or has room.
@@ -279,7 +293,7 @@ impl WriteCache {
         };
         match touched {
             (Some(at), None) if self.runs[at].lba <= request.lba => self.extend(at, request, data, now),
-            _ => self.merge(device, request, data, now),
+            (first, _) => self.merge(device, request, data, now, first.is_some()),
         }
         self.taken += 1;
         if !was_half_full && self.is_half_full() {
@@ -302,11 +316,11 @@ impl WriteCache {
         run.note_change(now);
     }
 
-    /// Adds a write, joining all runs that it overlaps or touches.
-    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
+    /// Adds a write, joining all runs that it overlaps or touches, if there are any.
+    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos, touches: bool) {
         let (lba, end) = (request.lba, request.end());
         let mut parts = Vec::new();
-        while let Some(at) = self.touched(lba, end - lba).min() {
+        while touches && let Some(at) = self.touched(lba, end - lba).min() {
             parts.push(self.remove_run(at));
         }
         let first = parts.iter().map(|run| run.lba).min().unwrap_or(lba).min(lba);
@@ -416,30 +430,18 @@ impl WriteCache {
         let first = if is_old || writes_max > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
         let first = self.take(device, first, purpose);
         let (mut sectors, source) = (first.sectors, first.source);
-        let is_stream = first.is_stream();
-        batch.push(first);
         // A stream goes to the layer alone.
-        if is_stream || writes_max == 1 {
-            return batch;
-        }
-        // The layer is told one source for a whole batch.
-        let may_share = |run: &CachedRun| is_eligible(run) && !run.is_stream() && run.source == source;
+        let writes_max = if first.is_stream() { 1 } else { writes_max };
+        batch.push(first);
         let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
-        // The order of each run that may join the batch, by its index: both lists are changed alike.
-        let mut orders: SmallVec<[u64; RUNS_MAX]> =
-            self.runs.iter().map(|run| if may_share(run) { run.order } else { u64::MAX }).collect();
+        // The layer is told one source for a whole batch. If a run is too long to join it, a shorter one may still fit.
         while batch.len() < writes_max
-            && let Some((at, &order)) = orders.iter().enumerate().min_by_key(|(_, order)| **order)
-            && order < u64::MAX
+            && let Some(at) = self.oldest(|run| {
+                !run.is_stream() && run.source == source && sectors + run.sectors <= sectors_max
+            })
         {
-            if sectors + self.runs[at].sectors > sectors_max {
-                // It waits for a later batch. A shorter one may still fit into this.
-                orders[at] = u64::MAX;
-                continue;
-            }
-            orders.swap_remove(at);
+            sectors += self.runs[at].sectors;
             batch.push(self.remove_run(at));
-            sectors += batch[batch.len() - 1].sectors;
         }
         batch
     }
@@ -454,9 +456,12 @@ impl WriteCache {
         self.batch.start
     }
 
+    /// The oldest eligible run; of equally old ones the first in `runs`.
     fn oldest(&self, is_eligible: impl Fn(&CachedRun) -> bool) -> Option<usize> {
-        let eligible = self.runs.iter().enumerate().filter(|(_, run)| is_eligible(run));
-        eligible.min_by_key(|(_, run)| run.order).map(|(at, _)| at)
+        let mut eligible = self.by_order.0.iter().filter(|own| is_eligible(&self.runs[own.1]));
+        let &(order, first) = eligible.next()?;
+        let others = eligible.take_while(|own| own.0 == order);
+        Some(others.fold(first, |first, own| first.min(own.1)))
     }
 
     /// The run that the head reaches first; at equal times the first in `runs`. Looks at near cylinders first, and stops where the seek
