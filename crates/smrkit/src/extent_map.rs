@@ -327,18 +327,18 @@ struct SavedMap {
 /// A chunk with extents or room, or that has copied its part of the base: its number in the leaf, entries that it has room for on the heap, and
 /// for each extent the sectors between the end of the one before and its start, its sectors, and its PBA.
 #[derive(Serialize, Deserialize)]
-struct SavedChunk(u8, usize, Vec<(u16, u16, u64)>);
+struct SavedChunk(u8, usize, SmallVec<[(u16, u16, u64); INLINE]>);
 
 impl Serialize for ExtentMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let extents = |chunk: &Chunk| {
-            let (mut saved, mut end) = (Vec::with_capacity(chunk.0.len()), 0);
-            for extent in &chunk.0 {
-                let (gap, sectors) = (extent.start() - end, extent.end() - extent.start());
-                saved.push((gap as u16, sectors as u16, extent.pba()));
-                end = extent.end();
-            }
-            saved
+            let mut before = 0;
+            let saved = chunk.0.iter().map(|extent| {
+                let (gap, sectors) = (extent.start() - before, extent.end() - extent.start());
+                before = extent.end();
+                (gap as u16, sectors as u16, extent.pba())
+            });
+            saved.collect()
         };
         let chunks = |(number, leaf): (usize, &Option<Leaf>)| {
             let is_copied = |at: usize| is_marked(&self.copied, (number * LEAF + at) as u64);
