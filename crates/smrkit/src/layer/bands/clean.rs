@@ -270,12 +270,13 @@ impl BandWork {
     fn next_stage(&mut self, disk: &Disk, home: &Home) {
         let law = disk.interference();
         let sectors_to = |end: u32| home.sectors_of(self.first..end);
-        let mut held = self.memory_end.max(self.first + 1);
-        while held < self.plan_end && sectors_to(held + 1) <= home.stage_sectors {
-            held += 1;
+        let mut held = self.plan_end;
+        if sectors_to(held) > home.stage_sectors {
+            let fits = |&end: &u32| sectors_to(end) <= home.stage_sectors;
+            // Even if the stage grows too long, what a rewrite of the first track damages is held.
+            let least = self.memory_end.max(self.first + 1).max(home.damaged_end(law, self.first));
+            held = (least..held).rev().find(fits).unwrap_or(least).min(held);
         }
-        // Even if the stage grows too long, what a rewrite of the first track damages is held.
-        held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
         // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
         let last_with_sectors = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
         let damaged_end = |end: u32| last_with_sectors(end).map_or(end, |track| home.damaged_end(law, track));

@@ -135,8 +135,7 @@ impl DriveManaged {
         }
         disk.write(write.pba, n, Cause::Host, data, at)?;
         self.cache.outdate(disk, lba, n)?;
-        let last = self.home.locate(lba + (n - 1)).track;
-        self.note_written(write.band, last + 1 - self.home.tracks_of(write.band).start);
+        self.note_written(self.home.locate(lba + (n - 1)).track);
         self.bypass.bypassed_sectors += n;
         if self.cache.appends > appends {
             self.copy_if_due(disk)?;

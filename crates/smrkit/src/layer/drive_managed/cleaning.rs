@@ -133,8 +133,7 @@ impl DriveManaged {
         let Some(tracks) = rewritten else { return Ok(true) };
         self.drop_merged(tracks.clone());
         if !self.cleaner.is_working() {
-            let band = self.home.band_of(tracks.start);
-            self.note_written(band, tracks.end - self.home.tracks_of(band).start);
+            self.note_written(tracks.end - 1);
             self.counts.bands_cleaned += 1;
         }
         Ok(self.cleaner.is_cleaning())
@@ -199,10 +198,13 @@ impl DriveManaged {
         self.written_tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
     }
 
-    /// Notes that the first `tracks` tracks of a band may hold data.
-    pub(super) fn note_written(&mut self, band: u32, tracks: u32) {
-        if let Some(known) = self.written_tracks.get_mut(band as usize) {
-            *known = (*known).max(tracks);
+    /// Notes that the tracks of a band up to home track `last` may hold data.
+    pub(super) fn note_written(&mut self, last: u32) {
+        // Mostly all tracks of all bands do, and there is no list.
+        if !self.written_tracks.is_empty() {
+            let band = self.home.band_of(last);
+            let known = &mut self.written_tracks[band as usize];
+            *known = (*known).max(last + 1 - self.home.tracks_of(band).start);
         }
     }
 }
