@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mechanical, Position};
+use super::{Mechanical, Position, scaled};
 use crate::geometry::Geometry;
 use crate::state::state;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
@@ -255,8 +255,7 @@ impl Buffered {
     fn lead(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
         let on_first_track = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
         let watermark = (self.buffer.write_watermark * on_first_track as f64).ceil() as u64;
-        let longest_track = u128::from(g.longest_track());
-        let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest_track) as u64);
+        let on_media = Nanos(scaled(self.media.rotation().0, sectors, g.longest_track()));
         let stays_ahead = self.bus(true, sectors + 1).since(on_media);
         self.bus(true, watermark).max(stays_ahead)
     }
@@ -373,7 +372,7 @@ impl Buffered {
 
     /// The bus time of a write, or of a read.
     fn bus(&self, write: bool, sectors: u64) -> Nanos {
-        Nanos((u128::from(sectors) * u128::from(self.ps_per_sector[usize::from(write)]) / 1000) as u64)
+        Nanos(scaled(sectors, self.ps_per_sector[usize::from(write)], 1000))
     }
 }
 
@@ -391,8 +390,7 @@ impl ReadAhead {
     fn reached(&self, g: &Geometry, media: &Mechanical, now: Nanos) -> Pba {
         let left = self.limit - self.end;
         let whole = media.streaming(g, self.end, left).0.max(1);
-        let share = now.since(self.passed).0.min(whole);
-        self.end + (u128::from(left) * u128::from(share) / u128::from(whole)) as u64
+        self.end + scaled(left, now.since(self.passed).0.min(whole), whole)
     }
 }
 

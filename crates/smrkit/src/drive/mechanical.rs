@@ -3,8 +3,8 @@
 //! The platter's angle depends only on the time, a sector's angle only on its place; rotational latency is their difference. Nothing is
 //! rounded up, so that nothing drifts (`docs/reference/model.md`). Left out: thermal and retry effects.
 
-use super::Position;
 use super::seek::{SeekCurve, SeekPoints};
+use super::{Position, scaled};
 use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, RecordingZone, SectorPlace, Turn};
 use crate::state::state;
@@ -177,8 +177,7 @@ impl Mechanical {
     pub fn passing_before(&self, g: &Geometry, ready: Nanos, pba: Pba) -> u64 {
         let place = g.place(pba);
         let arrive = ready.0 + self.seek_ns(place.cylinder, place.surface);
-        let wait = u128::from(self.wait(arrive, place.angle));
-        let passing = (wait * u128::from(place.track_sectors) / u128::from(self.rotation.value)) as u64;
+        let passing = scaled(self.wait(arrive, place.angle), place.track_sectors.into(), self.rotation.value);
         passing.min(pba - g.track_start(place.track))
     }
 
@@ -212,10 +211,10 @@ impl Mechanical {
         let zone = g.zone_of(pba);
         let a_track = match zone.run_tracks() {
             // On one surface every step is the same switch; over several, steps differ.
-            None => u128::from(self.turns(1, 0)),
-            Some(_) => u128::from(self.rotation.value + angle_ns(zone.mean_skew, self.rotation.value)),
+            None => self.turns(1, 0),
+            Some(_) => self.rotation.value + angle_ns(zone.mean_skew, self.rotation.value),
         };
-        Nanos((u128::from(sectors) * a_track / u128::from(zone.track_sectors)) as u64)
+        Nanos(scaled(sectors, a_track, zone.track_sectors))
     }
 
     /// Moves the head over a place, as at the end of a read-ahead.

@@ -52,6 +52,15 @@ pub(crate) use seek::SeekPoints;
 
 use file::{DriveFile, TranslationTable};
 
+/// `value · of / whole`, rounded down. Mostly the product fits 64 bits, whose division is several times faster than that of 128.
+#[inline]
+fn scaled(value: u64, of: u64, whole: u64) -> u64 {
+    match value.checked_mul(of) {
+        Some(product) => product / whole,
+        None => (u128::from(value) * u128::from(of) / u128::from(whole)) as u64,
+    }
+}
+
 /// Names and files of drives.
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
