@@ -436,9 +436,8 @@ impl WriteCache {
         let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
         // The layer is told one source for a whole batch. If a run is too long to join it, a shorter one may still fit.
         while batch.len() < writes_max
-            && let Some(at) = self.oldest(|run| {
-                !run.is_stream() && run.source == source && sectors + run.sectors <= sectors_max
-            })
+            && let Some(at) =
+                self.oldest(|run| !run.is_stream() && run.source == source && sectors + run.sectors <= sectors_max)
         {
             sectors += self.runs[at].sectors;
             batch.push(self.remove_run(at));
