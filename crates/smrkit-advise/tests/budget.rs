@@ -150,7 +150,10 @@ fn what_comes_again_is_judged_once_its_cleaning_is_known() {
     let mut told = Headlines::default();
     let advice = advise(&Question { need, ..Question::of(run, vec![load]) }, &Unwatched, &mut told).unwrap().unwrap();
     let [preview, answer] = told.0.as_slice() else { panic!("{:?}", told.0) };
-    assert!(preview.starts_with("Yes") && preview.contains("if the drive has cleaned up when the next one begins"), "{preview}");
+    assert!(
+        preview.starts_with("Yes") && preview.contains("if the drive has cleaned up when the next one begins"),
+        "{preview}"
+    );
     assert!(answer.starts_with("No") && advice.text.starts_with(answer), "{answer}");
     assert_eq!(advice.verdict, Verdict::Misses, "{}", advice.text);
     let cmr = &advice.remedies[0];
