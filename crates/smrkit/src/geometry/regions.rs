@@ -44,8 +44,6 @@ pub struct Regions {
     region: Divisor,
     /// Number of regions.
     pub count: u64,
-    /// All sectors that the layout loses: guards, ends of tracks, and the rest at the ends of the disk.
-    pub guard_sectors: u64,
 }
 
 impl Regions {
@@ -82,8 +80,6 @@ impl Regions {
         }
         Ok(Regions {
             by_track: matches!(guard, Guard::Tracks(_)),
-            // All that is in no region: guards, ends of tracks, and the rest.
-            guard_sectors: (to - from) - count * region_sectors,
             geometry: geometry.clone(),
             index: StretchIndex::new(count, strips.len(), |i| strips.partition_point(|s| s.end_region() <= i)),
             strips,
@@ -119,6 +115,21 @@ impl Regions {
     #[inline]
     pub fn of_logical(&self, lba: Lba) -> (u64, u64) {
         self.region.divide(lba.0)
+    }
+
+    /// Divides LBAs at the ends of regions: (region, first sector in it, sectors, offset from `lba`).
+    #[inline]
+    pub fn pieces(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
+        let size = self.region;
+        pieces_by_divisor(lba.0, n, size)
+            .map(move |(region, first, count)| (region, first, count, region * size.value + first - lba.0))
+    }
+
+    /// The place of an LBA, if LBAs fill the regions in order from region `first` on.
+    #[inline]
+    pub fn place(&self, first: u64, lba: Lba) -> Pba {
+        let (region, offset) = self.of_logical(lba);
+        self.start(first + region) + offset
     }
 }
 

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::interface::{IdleKeys, check_tables};
-use super::runs::{Gather, LoggedRun, RUN_SECTORS_MAX};
-use crate::extent_map::{ExtentMap, joined};
+use super::runs::{Gather, LoggedRun, RUN_SECTORS_MAX, read_cached};
+use crate::extent_map::ExtentMap;
 use crate::geometry::Regions;
 use crate::layer::prelude::*;
 
@@ -200,7 +200,7 @@ impl HSwd {
     }
 
     fn home(&self, lba: Lba) -> Pba {
-        home(&self.regions, self.area_count(), lba)
+        self.regions.place(self.area_count(), lba)
     }
 
     fn is_hot(&self, lba: Lba) -> bool {
@@ -277,9 +277,10 @@ impl HSwd {
             let stays = keeps_hot && entry.is_hot && self.kept_sectors + sectors <= self.region_sectors / 2;
             let band = self.valid_at(entry, place).next().map(|(lba, ..)| lba.0 / self.region_sectors);
             match band {
-                _ if stays => self.kept_sectors += sectors,
-                Some(cold) => return self.rewrite_band(disk, cold),
+                // Nothing of it is left, whether it was hot or not.
                 None => {}
+                Some(_) if stays => self.kept_sectors += sectors,
+                Some(cold) => return self.rewrite_band(disk, cold),
             }
             self.scanned += 1;
             self.scanned_sectors += sectors;
@@ -344,31 +345,13 @@ impl HSwd {
     }
 }
 
-/// Place of an LBA in its band. The bands come after the `areas` of the log.
-fn home(regions: &Regions, areas: u64, lba: Lba) -> Pba {
-    let (band, offset) = regions.of_logical(lba);
-    regions.start(areas + band) + offset
-}
-
 impl Layer for HSwd {
     fn capacity(&self) -> Capacity {
         self.capacity
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        joined(self.map.pieces(lba, n), |mut piece| {
-            if let Some(pba) = piece.pba {
-                return disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba);
-            }
-            while piece.sectors > 0 {
-                let left_in_band = self.region_sectors - piece.lba.0 % self.region_sectors;
-                let count = piece.sectors.min(left_in_band);
-                disk.read(self.home(piece.lba), count, Cause::Host, out, piece.lba - lba)?;
-                piece.lba += count;
-                piece.sectors -= count;
-            }
-            Ok(())
-        })
+        read_cached(disk, &self.map, (&self.regions, self.area_count()), lba, n, out)
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
@@ -398,7 +381,7 @@ impl Layer for HSwd {
 
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (regions, areas) = (self.regions.clone(), self.area_count());
-        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home(&regions, areas, lba)))
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| regions.place(areas, lba)))
     }
 
     fn rewrites_in_place(&self) -> bool {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::geometry::{Divisor, Regions, pieces_by_divisor};
+use crate::geometry::Regions;
 use crate::layer::prelude::*;
 use crate::pages::LbaSet;
 use crate::ranges::RangeMap;
@@ -56,8 +56,6 @@ impl LayerKeys for RmwKeys {
 
 struct Rmw {
     regions: Regions,
-    /// Sectors of a region.
-    region: Divisor,
     portion: Portion,
     capacity: Capacity,
     /// LBAs that hold data of the host.
@@ -85,7 +83,7 @@ struct OpenRegion {
 state! {
     Rmw {
         values: valid, written, open_regions, counts;
-        built: regions, region, portion, capacity, hold;
+        built: regions, portion, capacity, hold;
     }
 }
 
@@ -94,7 +92,6 @@ impl Rmw {
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
         Ok(Rmw {
-            region: Divisor::new(keys.region_sectors),
             capacity: Capacity::new(drive, regions.count * keys.region_sectors, 0, 0),
             regions,
             portion: keys.portion,
@@ -106,18 +103,11 @@ impl Rmw {
         })
     }
 
-    /// Divides `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
-    fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
-        let size = self.region;
-        pieces_by_divisor(lba.0, n, size)
-            .map(move |(region, first, count)| (region, first, count, region * size.value + first - lba.0))
-    }
-
     /// The sectors that must be rewritten together with `first..end`. All are counted from the region's start, which is LBA `base` at PBA
     /// `start`.
     fn portion(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, end: u64) -> (u64, u64) {
         if self.portion == Portion::Region {
-            return (0, self.region.value);
+            return (0, self.regions.region_sectors());
         }
         let (mut from, mut to) = (first, end);
         // Sectors added at one end may require more at the other.
@@ -154,7 +144,7 @@ impl Rmw {
         let law = disk.interference();
         loop {
             let (destroyed_from, destroyed_to) = law.downstream(disk.geometry(), start + first, end - first);
-            let to = (destroyed_to - start).min(self.region.value);
+            let to = (destroyed_to - start).min(self.regions.region_sectors());
             let from = (destroyed_from - start).max(end);
             if from >= to {
                 return end;
@@ -162,11 +152,11 @@ impl Rmw {
             let Some((lba, _)) = self.valid.runs(base + from, to - from).last() else { return end };
             // Any damage means that all of the region's tail is rewritten.
             if self.portion == Portion::Tail {
-                return self.region.value;
+                return self.regions.region_sectors();
             }
             // The added sectors, up to the end of their run of valid data, destroy sectors downstream in turn.
             end = lba - base;
-            for (first, n) in self.valid.runs(lba, self.region.value - end) {
+            for (first, n) in self.valid.runs(lba, self.regions.region_sectors() - end) {
                 if first != base + end {
                     break;
                 }
@@ -178,7 +168,7 @@ impl Rmw {
     /// Writes the runs `dirty` (first sector, end) of a region, the first of which begins at sector `at` of `data`.
     fn rewrite(&mut self, disk: &mut Disk, region: u64, dirty: &[(u64, u64)], data: &Buf, at: u64) -> DiskResult {
         let (Some(&(first, _)), Some(&(_, end))) = (dirty.first(), dirty.last()) else { return Ok(()) };
-        let base = Lba(region * self.region.value);
+        let base = Lba(region * self.regions.region_sectors());
         let pba = self.regions.start(region);
         let (from, to) = self.portion(disk, (base, pba), first, end);
         // If nothing valid is destroyed, or overwritten between the dirty runs, nothing has to be read.
@@ -218,7 +208,7 @@ impl Rmw {
                 if self.open_regions.len() == self.hold {
                     self.close_oldest(disk)?;
                 }
-                OpenRegion { region, data: disk.buf(self.region.value), dirty: RangeMap::default() }
+                OpenRegion { region, data: disk.buf(self.regions.region_sectors()), dirty: RangeMap::default() }
             }
         };
         self.open_regions.push(open);
@@ -234,19 +224,13 @@ impl Rmw {
     }
 }
 
-/// Place of an LBA, which never changes.
-fn place(regions: &Regions, lba: Lba) -> Pba {
-    let (region, offset) = regions.of_logical(lba);
-    regions.start(region) + offset
-}
-
 impl Layer for Rmw {
     fn capacity(&self) -> Capacity {
         self.capacity
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        for (region, first, count, at) in self.by_region(lba, n) {
+        for (region, first, count, at) in self.regions.pieces(lba, n) {
             let pba = self.regions.start(region);
             let Some(open) = self.open_regions.iter().find(|open| open.region == region) else {
                 disk.read(pba + first, count, Cause::Host, out, at)?;
@@ -263,7 +247,7 @@ impl Layer for Rmw {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        for (region, first, count, at) in self.by_region(lba, n) {
+        for (region, first, count, at) in self.regions.pieces(lba, n) {
             if self.hold > 0 {
                 let open = self.open(disk, region)?;
                 open.data.put(first, data, at, count);
@@ -277,7 +261,7 @@ impl Layer for Rmw {
 
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.valid.remove(lba, n);
-        for (region, first, count, _) in self.by_region(lba, n) {
+        for (region, first, count, _) in self.regions.pieces(lba, n) {
             if let Some(open) = self.open_regions.iter_mut().find(|open| open.region == region) {
                 open.dirty.uncover(first..first + count);
             }
@@ -295,7 +279,7 @@ impl Layer for Rmw {
     fn fill(&mut self) -> Arc<dyn Placement> {
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
         let regions = self.regions.clone();
-        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&regions, lba)))
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| regions.place(0, lba)))
     }
 
     fn rewrites_in_place(&self) -> bool {
@@ -311,7 +295,7 @@ impl Layer for Rmw {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        place(&self.regions, lba)
+        self.regions.place(0, lba)
     }
 
     fn check(&self) -> DiskResult {

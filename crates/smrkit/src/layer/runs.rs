@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::extent_map::{ExtentMap, joined};
+use crate::geometry::Regions;
 use crate::layer::prelude::*;
 
 /// An entry of a log: the first LBA (40 bits) and how many sectors from it on (24 bits), or sectors that were skipped.
@@ -145,4 +147,24 @@ pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, a
     disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
     out.put(at, &disk.buf(n), 0, n);
     Ok(())
+}
+
+/// Reads what the map has from its place in a cache, and the rest from home: LBAs fill the regions from region `first` on.
+pub(super) fn read_cached(
+    disk: &mut Disk,
+    map: &ExtentMap,
+    (regions, first): (&Regions, u64),
+    lba: Lba,
+    n: u64,
+    out: &mut Buf,
+) -> DiskResult {
+    joined(map.pieces(lba, n), |piece| {
+        if let Some(pba) = piece.pba {
+            return disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba);
+        }
+        let to = piece.lba - lba;
+        regions.pieces(piece.lba, piece.sectors).try_for_each(|(region, offset, count, at)| {
+            disk.read(regions.start(first + region) + offset, count, Cause::Host, out, to + at)
+        })
+    })
 }

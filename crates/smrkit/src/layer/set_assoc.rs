@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::interface::IdleKeys;
-use crate::extent_map::{ExtentMap, joined};
+use super::runs::read_cached;
+use crate::extent_map::ExtentMap;
 use crate::geometry::Regions;
 use crate::layer::prelude::*;
 
@@ -89,10 +90,6 @@ impl SetAssoc {
         })
     }
 
-    fn native(&self, lba: Lba) -> Pba {
-        native(&self.regions, self.caches, lba)
-    }
-
     fn cache_of(&self, lba: Lba) -> usize {
         (self.regions.of_logical(lba).0 % self.caches) as usize
     }
@@ -170,12 +167,6 @@ impl SetAssoc {
     }
 }
 
-/// Place of an LBA in the native regions, which come after the `caches` first ones.
-fn native(regions: &Regions, caches: u64, lba: Lba) -> Pba {
-    let (region, offset) = regions.of_logical(lba);
-    regions.start(caches + region) + offset
-}
-
 impl Layer for SetAssoc {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -183,18 +174,7 @@ impl Layer for SetAssoc {
 
     /// Reads what is mapped from the cache, and the rest from the native regions (algorithm IV.3, by runs instead of sectors).
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        joined(self.map.pieces(lba, n), |mut piece| {
-            if let Some(pba) = piece.pba {
-                return disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba);
-            }
-            while piece.sectors > 0 {
-                let count = self.within_region(piece.lba, piece.sectors);
-                disk.read(self.native(piece.lba), count, Cause::Host, out, piece.lba - lba)?;
-                piece.lba += count;
-                piece.sectors -= count;
-            }
-            Ok(())
-        })
+        read_cached(disk, &self.map, (&self.regions, self.caches), lba, n, out)
     }
 
     /// Appends to the cache region, after collecting it if it is full (algorithm IV.1).
@@ -233,7 +213,7 @@ impl Layer for SetAssoc {
 
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (regions, caches) = (self.regions.clone(), self.caches);
-        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| native(&regions, caches, lba)))
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| regions.place(caches, lba)))
     }
 
     fn rewrites_in_place(&self) -> bool {
@@ -255,7 +235,7 @@ impl Layer for SetAssoc {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.map.get(lba).unwrap_or_else(|| self.native(lba))
+        self.map.get(lba).unwrap_or_else(|| self.regions.place(self.caches, lba))
     }
 
     fn check(&self) -> DiskResult {

@@ -42,9 +42,5 @@ fn knowing_hot_data_saves_rewriting() {
 fn it_is_faster_than_s_blocks_under_a_skewed_load() {
     let s_blocks = [("cache_percent", "3"), ("spare_percent", "3"), ("sblock_sectors", "500")];
     let [own, theirs] = [h_swd("2", SKEWED), run("s-block", &s_blocks, SKEWED)];
-    println!(
-        "{} of {} sectors, {} of {}",
-        own.capacity.host_sectors, own.elapsed_ns, theirs.capacity.host_sectors, theirs.elapsed_ns
-    );
     assert!(own.elapsed_ns < theirs.elapsed_ns, "{} against {}", own.elapsed_ns, theirs.elapsed_ns);
 }
