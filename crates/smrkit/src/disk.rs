@@ -81,7 +81,7 @@ impl Disk {
         self.conventional_end = end;
     }
 
-    /// Records sectors without overlap from now on, or shingled again. What they held is lost.
+    /// Records sectors without overlap from now on, or shingled again. What they held stays on the medium, and is the layer's to forget.
     pub fn convert(&mut self, sectors: Range<Pba>, to_conventional: bool) {
         let sectors = sectors.start.0..sectors.end.0;
         match to_conventional {
