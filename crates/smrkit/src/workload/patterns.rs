@@ -242,20 +242,16 @@ fn in_order(next: &mut u64, span: u64, sectors: u64) -> u64 {
     at
 }
 
-/// Places by Zipf's law. With `scatter` they are shuffled, else the frequent ones come first.
+/// Places by Zipf's law, shuffled.
 pub(super) fn zipfian(
     grid: Grid,
     largest: u64,
     theta: f64,
-    scatter: bool,
     dice: &mut Dice,
 ) -> impl FnMut(&mut Dice, u64) -> u64 + Send + use<> {
     let places = grid.places(largest);
-    let (shuffle, zipf) = (scatter.then(|| Shuffle::new(places, dice)), ZipfRanks::new(places, theta));
-    move |dice, _| {
-        let rank = zipf.sample(dice);
-        shuffle.as_ref().map_or(rank, |shuffle| shuffle.at(rank)) * grid.align
-    }
+    let (shuffle, zipf) = (Shuffle::new(places, dice), ZipfRanks::new(places, theta));
+    move |dice, _| shuffle.at(zipf.sample(dice)) * grid.align
 }
 
 /// Places in a hot stretch, with probability `hot_access_share`, or in the rest.

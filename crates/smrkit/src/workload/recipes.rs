@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::keys;
 use crate::quantity::{Bytes, exact_bytes, parse_bytes, parse_percent};
 use crate::request::Op;
-use crate::schema::{Asked, Count, Key, Keyed, Maybe, Noted, Size, Switch, Text, Time, Values, Word, number, share};
+use crate::schema::{Asked, Count, Key, Keyed, Maybe, Noted, Size, Text, Time, Values, Word, number, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Streams of requests, or what is wrong with the values.
@@ -412,8 +412,6 @@ keys! {
         mix: Mix;
         /// Skew: the k-th most frequent address has weight k^-theta.
         theta: f64 = number(0.0, 10.0), "0.99";
-        /// Whether frequent addresses are scattered over the span; with off they are at its start.
-        scatter: bool = Switch, "on";
     }
 }
 
@@ -421,7 +419,7 @@ impl Recipe for Zipf {
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, largest) = self.mix.at.grid(site)?;
         let mut dice = site.dice(0);
-        let address = patterns::zipfian(grid, largest, self.theta, self.scatter, &mut dice);
+        let address = patterns::zipfian(grid, largest, self.theta, &mut dice);
         self.mix.at.requests.streams(dice, self.mix.write_share, first, address)
     }
 }
