@@ -10,7 +10,7 @@ use crate::dice::{Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
-const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+pub(super) const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Places are multiples of 4 KiB.
 const ALIGN_SECTORS: u64 = 8;

@@ -20,7 +20,7 @@ use crate::request::Source;
 use crate::schema::{Key, Refused, TextPiece, Values};
 use patterns::{Chained, Stream};
 use recipes::{
-    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Discard, Flush, HotCold, LocalInSpace, LocalInTime, Mix, OneWay,
+    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Discard, Flush, HotCold, LocalInSpace, LocalInTime, Mix,
     Overwrite, Recipe, Requests, Runs, Site, Streams, Zipf,
 };
 
@@ -55,7 +55,8 @@ impl Workload {
         for parts in &self.phases {
             let mut streams = Vec::new();
             for part in parts {
-                let site = Site { part: part.to_string(), capacity: span_sectors, seed, number };
+                let write_share = f64::from(part.info.writes);
+                let site = Site { part: part.to_string(), capacity: span_sectors, seed, number, write_share };
                 streams.extend((part.info.streams)(&part.values, &site)?);
                 number += 1;
             }
@@ -151,6 +152,8 @@ pub struct WorkloadInfo {
     check: fn(&Values) -> Result<(), Error>,
     /// The streams of its requests: one, except for `runs`.
     streams: fn(&Values, &Site) -> Streams,
+    /// True if all of its requests write, and no key says so.
+    writes: bool,
 }
 
 impl WorkloadInfo {
@@ -161,6 +164,10 @@ impl WorkloadInfo {
             None => key,
         };
         (self.keys)().into_iter().map(own).collect()
+    }
+
+    const fn writing(self) -> WorkloadInfo {
+        WorkloadInfo { writes: true, ..self }
     }
 }
 
@@ -176,23 +183,25 @@ const fn workload<R: Recipe>(
         keys: R::keys,
         check: |values| R::read(values).and_then(|_| R::check(values)),
         streams: |values, site| R::read(values)?.streams(site),
+        writes: false,
     }
 }
 
 /// The workloads, in the order of the docs.
 pub static WORKLOADS: &[WorkloadInfo] = &[
-    workload::<OneWay<Requests, false>>(
+    workload::<Requests>(
         "sequential-read",
         "reads ascending addresses, and begins again at the start when it reaches the end of its span",
         &[("size", "512Ki"), ("interval", "5ms")],
     ),
-    workload::<OneWay<Requests, true>>(
+    workload::<Requests>(
         "sequential-write",
         "writes ascending addresses, and begins again at the start when it reaches the end of its span",
         &[("size", "512Ki"), ("interval", "5ms")],
-    ),
-    workload::<OneWay<AtRandom, false>>("random-read", "reads uniformly random addresses", &[]),
-    workload::<OneWay<AtRandom, true>>("random-write", "writes uniformly random addresses", &[]),
+    )
+    .writing(),
+    workload::<AtRandom>("random-read", "reads uniformly random addresses", &[]),
+    workload::<AtRandom>("random-write", "writes uniformly random addresses", &[]).writing(),
     workload::<Mix>("mix", "reads and writes uniformly random addresses", &[("write_share", "0.3")]),
     workload::<Zipf>("zipf", "some addresses are asked for far more often than others, by Zipf's law", &[]),
     workload::<HotCold>(

@@ -35,6 +35,17 @@ pub(super) enum Limit {
     Sectors(u64),
 }
 
+impl Limit {
+    /// About how many requests come before it, given their mean length and the mean time between two of them.
+    pub fn expected(self, mean_sectors: f64, mean_ns: f64) -> u64 {
+        match self {
+            Limit::Count(count) => count,
+            Limit::Sectors(sectors) => (sectors as f64 / mean_sectors) as u64,
+            Limit::Until(end) => (end.0 as f64 / mean_ns) as u64,
+        }
+    }
+}
+
 /// A pattern with an end.
 pub(super) struct Limited<P> {
     pattern: P,
@@ -47,8 +58,8 @@ pub(super) struct Limited<P> {
 
 impl<P: Pattern> Limited<P> {
     /// `expected`: about how many requests that makes.
-    pub fn new(pattern: P, limit: Limit, expected: f64) -> Limited<P> {
-        Limited { pattern, limit, expected: expected as u64, done: 0, sectors: 0, is_over: false }
+    pub fn new(pattern: P, limit: Limit, expected: u64) -> Limited<P> {
+        Limited { pattern, limit, expected, done: 0, sectors: 0, is_over: false }
     }
 
     /// The next request; `None` once a limit of time or of sectors is reached.
@@ -153,6 +164,8 @@ pub(super) struct Independent<A> {
     pub arrivals: RequestTimes,
     pub sizes: Sizes,
     pub writes: Coin,
+    /// Operation of those that don't write.
+    pub other: Op,
     pub first: u64,
     /// Draws the place of a request of some length, as a sector from the start of the span.
     pub address: A,
@@ -163,38 +176,9 @@ impl<A: FnMut(&mut Dice, u64) -> u64 + Send> Pattern for Independent<A> {
     fn next(&mut self) -> Option<Request> {
         let time = self.arrivals.next(&mut self.dice);
         let sectors = self.sizes.draw(&mut self.dice);
-        let op = if self.writes.toss(&mut self.dice) { Op::Write } else { Op::Read };
+        let op = if self.writes.toss(&mut self.dice) { Op::Write } else { self.other };
         let lba = Lba(self.first + (self.address)(&mut self.dice, u64::from(sectors)));
         Some(Request { time, ..Request::new(op, lba, sectors) })
-    }
-
-    fn peek(&self) -> Nanos {
-        self.arrivals.peek()
-    }
-}
-
-/// Discards where and when another pattern would read or write.
-pub(super) struct Discards<P>(pub P);
-
-impl<P: Pattern> Pattern for Discards<P> {
-    fn next(&mut self) -> Option<Request> {
-        self.0.next().map(|request| Request { op: Op::Discard, ..request })
-    }
-
-    fn peek(&self) -> Nanos {
-        self.0.peek()
-    }
-}
-
-/// Flushes, at times of their own.
-pub(super) struct Flushes {
-    pub dice: Dice,
-    pub arrivals: RequestTimes,
-}
-
-impl Pattern for Flushes {
-    fn next(&mut self) -> Option<Request> {
-        Some(Request { time: self.arrivals.next(&mut self.dice), ..Request::new(Op::Flush, Lba(0), 0) })
     }
 
     fn peek(&self) -> Nanos {

@@ -6,13 +6,13 @@ use std::str::FromStr;
 use super::cassuto_pc::{self, CassutoPc, READS, WRITES};
 use super::desktop::{self, Desktop};
 use super::draws::{IntervalSpread, RequestTimes, Sizes};
-use super::patterns::{self, Discards, Flushes, Grid, Independent, Limit, Limited, Pattern, Stream};
+use super::patterns::{self, Grid, Independent, Limit, Limited, Pattern, Stream};
 use crate::dice::{Coin, Dice};
 use crate::error::Error;
 use crate::keys;
 use crate::quantity::{Bytes, exact_bytes, parse_bytes, parse_percent};
 use crate::request::Op;
-use crate::schema::{Asked, Count, Key, Keyed, Maybe, Noted, Size, Text, Time, Values, Word, number, share};
+use crate::schema::{Asked, Count, Keyed, Maybe, Noted, Size, Text, Time, Values, Word, number, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Streams of requests, or what is wrong with the values.
@@ -197,28 +197,26 @@ impl Requests {
         site.area(&self.span, self.size.largest())
     }
 
-    /// Streams in which time, length, operation and address of each request are drawn independently.
-    pub fn streams(
+    /// A pattern in which time, length, operation and address of each request are drawn independently.
+    fn independent<A>(&self, dice: Dice, write_share: f64, first: u64, address: A) -> Independent<A> {
+        let (sizes, arrivals) = (self.size.clone(), self.pace.arrivals());
+        Independent { dice, arrivals, sizes, writes: Coin::new(write_share), other: Op::Read, first, address }
+    }
+
+    fn streams(
         &self,
         dice: Dice,
         write_share: f64,
         first: u64,
         address: impl FnMut(&mut Dice, u64) -> u64 + Send + 'static,
     ) -> Streams {
-        let (sizes, arrivals) = (self.size.clone(), self.pace.arrivals());
-        let pattern = Independent { dice, arrivals, sizes, writes: Coin::new(write_share), first, address };
-        Ok(vec![self.limited(pattern, WITHOUT_PAUSES)])
+        self.limited(self.independent(dice, write_share, first, address), WITHOUT_PAUSES)
     }
 
     /// Limits a pattern to the end of the requests. `on_share` is the share of the time in which requests come.
-    pub fn limited(&self, pattern: impl Pattern + 'static, on_share: f64) -> Box<dyn Stream> {
-        let limit = self.end.limit();
-        let expected = match limit {
-            Limit::Count(count) => count as f64,
-            Limit::Sectors(sectors) => sectors as f64 / self.size.mean(),
-            Limit::Until(end) => end.0 as f64 / self.pace.mean().0.max(1) as f64 * on_share,
-        };
-        Box::new(Limited::new(pattern, limit, expected))
+    fn limited(&self, pattern: impl Pattern + 'static, on_share: f64) -> Streams {
+        let (limit, mean_ns) = (self.end.limit(), self.pace.mean().0.max(1) as f64 / on_share);
+        Ok(vec![Box::new(Limited::new(pattern, limit, limit.expected(self.size.mean(), mean_ns)))])
     }
 }
 
@@ -231,6 +229,8 @@ pub(super) struct Site {
     pub seed: u64,
     /// Part of the workload; streams of different parts are independent.
     pub number: u64,
+    /// Share of writes, in workloads without a key for it.
+    pub write_share: f64,
 }
 
 impl Site {
@@ -329,33 +329,18 @@ impl Recipe for Mix {
     }
 }
 
-/// Requests that all write, or all read.
-pub(super) struct OneWay<K, const WRITES: bool>(K);
-
-impl<K: Keyed, const WRITES: bool> Keyed for OneWay<K, WRITES> {
-    fn keys() -> Vec<Key> {
-        K::keys()
-    }
-    fn read(values: &Values) -> Result<Self, Error> {
-        K::read(values).map(OneWay)
-    }
-    fn write(&self, values: &mut Values) {
-        self.0.write(values);
-    }
-}
-
 /// In order.
-impl<const WRITES: bool> Recipe for OneWay<Requests, WRITES> {
+impl Recipe for Requests {
     fn streams(&self, site: &Site) -> Streams {
-        let (first, span) = self.0.area(site)?;
-        self.0.streams(site.dice(0), f64::from(WRITES), first, patterns::sequential(span))
+        let (first, span) = self.area(site)?;
+        self.streams(site.dice(0), site.write_share, first, patterns::sequential(span))
     }
 }
 
 /// Anywhere.
-impl<const WRITES: bool> Recipe for OneWay<AtRandom, WRITES> {
+impl Recipe for AtRandom {
     fn streams(&self, site: &Site) -> Streams {
-        self.0.uniform(site, f64::from(WRITES))
+        self.uniform(site, site.write_share)
     }
 }
 
@@ -369,10 +354,9 @@ keys! {
 impl Recipe for Discard {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.requests.area(site)?;
-        let (sizes, arrivals) = (self.requests.size.clone(), self.requests.pace.arrivals());
-        let address = patterns::sequential(span);
-        let pattern = Independent { dice: site.dice(0), arrivals, sizes, writes: Coin::new(0.0), first, address };
-        Ok(vec![self.requests.limited(Discards(pattern), WITHOUT_PAUSES)])
+        let no_writes = 0.0;
+        let reads = self.requests.independent(site.dice(0), no_writes, first, patterns::sequential(span));
+        self.requests.limited(Independent { other: Op::Discard, ..reads }, WITHOUT_PAUSES)
     }
 }
 
@@ -395,13 +379,17 @@ impl Recipe for Flush {
     }
 
     fn streams(&self, site: &Site) -> Streams {
-        let pattern = Flushes { dice: site.dice(0), arrivals: self.pace.arrivals() };
-        let expected = match self.end.limit() {
-            Limit::Until(end) => end.0 as f64 / self.pace.mean().0.max(1) as f64,
-            Limit::Count(count) => count as f64,
-            Limit::Sectors(_) => unreachable!("`check` refuses bytes"),
+        let pattern = Independent {
+            dice: site.dice(0),
+            arrivals: self.pace.arrivals(),
+            sizes: Sizes::One(0),
+            writes: Coin::Never,
+            other: Op::Flush,
+            first: 0,
+            address: |_: &mut Dice, _| 0,
         };
-        Ok(vec![Box::new(Limited::new(pattern, self.end.limit(), expected))])
+        let (limit, no_sectors, mean_ns) = (self.end.limit(), 1.0, self.pace.mean().0.max(1) as f64);
+        Ok(vec![Box::new(Limited::new(pattern, limit, limit.expected(no_sectors, mean_ns)))])
     }
 }
 
@@ -494,16 +482,11 @@ impl Recipe for Burst {
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, _) = self.mix.at.grid(site)?;
         let requests = &self.mix.at.requests;
-        let pattern = Independent {
-            dice: site.dice(0),
-            arrivals: requests.pace.arrivals().in_bursts(self.on, self.off),
-            sizes: requests.size.clone(),
-            writes: Coin::new(self.mix.write_share),
-            first,
-            address: patterns::uniform(grid),
-        };
+        let address = patterns::uniform(grid);
+        let mut pattern = requests.independent(site.dice(0), self.mix.write_share, first, address);
+        pattern.arrivals = pattern.arrivals.in_bursts(self.on, self.off);
         let (on, off) = (self.on.as_secs(), self.off.as_secs());
-        Ok(vec![requests.limited(pattern, on / (on + off))])
+        requests.limited(pattern, on / (on + off))
     }
 }
 
@@ -539,7 +522,7 @@ impl Recipe for Backup {
             at: 0,
             since_update: 0,
         };
-        Ok(vec![self.requests.limited(pattern, WITHOUT_PAUSES)])
+        self.requests.limited(pattern, WITHOUT_PAUSES)
     }
 }
 
@@ -630,7 +613,7 @@ impl Recipe for Runs {
                 at: 0,
                 left: 0,
             };
-            Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))
+            Box::new(Limited::new(pattern, Limit::Count(self.count), self.count))
         };
         Ok((0..self.sources).map(source).collect())
     }
@@ -654,11 +637,7 @@ impl Recipe for DesktopDay {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = site.area(&self.span, desktop::LEAST_SECTORS)?;
         let ((requests_a_day, sectors_a_day), limit) = (desktop::mean_day(), self.end.limit());
-        let expected = match limit {
-            Limit::Count(count) => count as f64,
-            Limit::Sectors(sectors) => sectors as f64 / sectors_a_day * requests_a_day,
-            Limit::Until(end) => end.as_secs() / 86_400.0 * requests_a_day,
-        };
+        let expected = limit.expected(sectors_a_day / requests_a_day, desktop::DAY_NS as f64 / requests_a_day);
         Ok(vec![Box::new(Limited::new(Desktop::new(first, span, site.dice(0)), limit, expected))])
     }
 }
@@ -694,7 +673,6 @@ impl Recipe for CassutoDay {
         };
         let area = site.area(&self.span, cassuto_pc::LEAST_SECTORS)?;
         let pattern = CassutoPc::new([self.count - writes, writes], area, self.theta, self.duration, site.dice(0));
-        let expected = self.count as f64;
-        Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), expected))])
+        Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), self.count))])
     }
 }
