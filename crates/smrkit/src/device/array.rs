@@ -412,11 +412,10 @@ impl Array {
         let mut plan = std::mem::take(&mut work.plan);
         let members = self.drives();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
-        let planner = Planner { layout: &self.layout, health: &self.health };
-        let sectors = u64::from(sectors);
+        let (planner, sectors) = (Planner { layout: &self.layout, health: &self.health, choose }, u64::from(sectors));
         let planned = match owner {
-            Owner::Host => planner.host(op, lba, sectors, choose, &mut plan),
-            Owner::Rebuild { disk } => planner.rebuild(disk, lba, sectors, choose, &mut plan),
+            Owner::Host => planner.host(op, lba, sectors, &mut plan),
+            Owner::Rebuild { disk } => planner.rebuild(disk, lba, sectors, &mut plan),
             Owner::Scrub => {
                 planner.scrub(lba, sectors, &mut plan);
                 Ok(())

@@ -276,13 +276,8 @@ impl Device {
 
     /// What the device shows: gauges, and what was written to the platters.
     pub fn reading(&self) -> Reading {
-        match self {
-            Device::Drive(drive) => drive.reading(),
-            Device::Array(array) => Reading {
-                gauges: self.gauges(),
-                written_sectors: array.drives().iter().map(|drive| drive.reading().written_sectors).sum(),
-            },
-        }
+        let written = |drive: &MemberDrive| drive.device().disk.tally().written_sectors();
+        Reading { gauges: self.gauges(), written_sectors: self.drives().iter().map(written).sum() }
     }
 
     /// Fills a new device as if every sector had been written once, in order, with these stamps, and with empty caches.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::address::{ArrayLayout, Role};
 use super::health::Health;
@@ -53,20 +53,15 @@ impl MemberPlan {
     }
 }
 
-/// A part of one stripe's data: some units, and the same sectors of each.
-struct StripePiece {
-    stripe: u64,
-    units: Range<u32>,
-    offsets: Range<u64>,
-}
-
 /// Makes plans for an array as it is now.
-pub(super) struct Planner<'a> {
+pub(super) struct Planner<'a, F> {
     pub layout: &'a ArrayLayout,
     pub health: &'a [Health],
+    /// Picks one of several copies to read.
+    pub choose: F,
 }
 
-impl Planner<'_> {
+impl<F: Fn(&[(u32, Lba)]) -> usize> Planner<'_, F> {
     /// True if a member holds these sectors.
     fn has(&self, disk: u32, at: Lba, sectors: u64) -> bool {
         self.health[disk as usize].has(at, sectors)
@@ -82,27 +77,23 @@ impl Planner<'_> {
         self.health[disk as usize].works()
     }
 
-    /// The plan for a host's command. `choose` picks one of several copies to read.
-    pub fn host(
-        &self,
-        op: Op,
-        lba: Lba,
-        sectors: u64,
-        choose: impl Fn(&[(u32, Lba)]) -> usize,
-        plan: &mut MemberPlan,
-    ) -> DiskResult {
+    /// The plan for a host's command.
+    pub fn host(&self, op: Op, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();
         match op {
             Op::Flush => {
                 plan.second.extend(self.working().map(|disk| Sub { disk, op, at: Lba(0), sectors: 0 }));
                 return Ok(());
             }
-            _ if self.layout.parities() == 0 => self.copies(op, lba, sectors, choose, plan)?,
+            _ if self.layout.parities() == 0 => self.copies(op, lba, sectors, plan)?,
             Op::Discard => self.discard(lba, sectors, plan),
             Op::Read | Op::Write => {
                 for (stripe, from, count) in self.layout.by_stripe(lba, sectors) {
-                    for piece in self.split(stripe, from, from + count) {
-                        if op == Op::Read { self.read(&piece, plan)? } else { self.write(&piece, plan)? }
+                    for (units, offsets) in self.split(from, from + count) {
+                        match op {
+                            Op::Read => self.read(stripe, &units, &offsets, plan)?,
+                            _ => self.write(stripe, &units, &offsets, plan)?,
+                        }
                     }
                 }
             }
@@ -111,44 +102,42 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Plans the accesses to an array of copies, or of single disks: a read from the copy that `choose` selects, a write to all that work.
+    /// Plans the accesses to an array of copies, or of single disks: a read from one copy, a write to all that work.
     #[inline]
-    fn copies(
-        &self,
-        op: Op,
-        lba: Lba,
-        sectors: u64,
-        choose: impl Fn(&[(u32, Lba)]) -> usize,
-        plan: &mut MemberPlan,
-    ) -> DiskResult {
+    fn copies(&self, op: Op, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         for piece in self.layout.pieces(lba, sectors) {
-            if self.layout.copies() == 1 {
-                if !self.works(piece.disk) {
-                    return Err(lost(piece.lba));
-                }
-                plan.second.push(Sub { disk: piece.disk, op, at: piece.at, sectors: piece.sectors });
+            if op == Op::Read && self.layout.copies() > 1 {
+                plan.second.push(self.read_copy(piece.lba, piece.sectors, None)?);
                 continue;
             }
-            let mut live: SmallVec<[(u32, Lba); 4]> =
-                (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n)).collect();
-            // A member that is being rebuilt is written everywhere, and read only where it is up to date.
-            live.retain(|&mut (disk, at)| match op {
-                Op::Read => self.has(disk, at, piece.sectors),
-                _ => self.works(disk),
-            });
-            if live.is_empty() {
+            // A member that is being rebuilt is written everywhere.
+            let before = plan.second.len();
+            let live = self.copies_of(piece.lba).filter(|&(disk, _)| self.works(disk));
+            plan.second.extend(live.map(|(disk, at)| Sub { disk, op, at, sectors: piece.sectors }));
+            if plan.second.len() == before {
                 return Err(lost(piece.lba));
             }
-            if op == Op::Read {
-                live = smallvec![live[choose(&live)]];
-            }
-            plan.second.extend(live.into_iter().map(|(disk, at)| Sub { disk, op, at, sectors: piece.sectors }));
         }
         Ok(())
     }
 
-    /// Splits the data sectors `from..to` of a stripe into pieces in which the same units have the same offsets: at most three.
-    fn split(&self, stripe: u64, from: u64, to: u64) -> SmallVec<[StripePiece; 3]> {
+    fn copies_of(&self, lba: Lba) -> impl Iterator<Item = (u32, Lba)> {
+        (0..self.layout.copies()).map(move |number| self.layout.copy(lba, number))
+    }
+
+    /// The read of a copy where it is up to date, from any other member than `except`.
+    fn read_copy(&self, lba: Lba, sectors: u64, except: Option<u32>) -> DiskResult<Sub> {
+        let is_good = |&(disk, at): &(u32, Lba)| Some(disk) != except && self.has(disk, at, sectors);
+        let live: SmallVec<[(u32, Lba); 4]> = self.copies_of(lba).filter(is_good).collect();
+        if live.is_empty() {
+            return Err(lost(lba));
+        }
+        let (disk, at) = live[(self.choose)(&live)];
+        Ok(Sub { disk, op: Op::Read, at, sectors })
+    }
+
+    /// Splits the data sectors `from..to` of a stripe into at most three pieces: some units, and the same offsets in each.
+    fn split(&self, from: u64, to: u64) -> SmallVec<[(Range<u32>, Range<u64>); 3]> {
         let chunk = self.layout.chunk_sectors();
         let (first, last) = (from / chunk, (to - 1) / chunk);
         let (head, tail) = (from % chunk, (to - 1) % chunk + 1);
@@ -156,7 +145,7 @@ impl Planner<'_> {
         let mut pieces = SmallVec::new();
         let mut add = |units: Range<u32>, offsets: Range<u64>| {
             if !units.is_empty() && !offsets.is_empty() {
-                pieces.push(StripePiece { stripe, units, offsets });
+                pieces.push((units, offsets));
             }
         };
         if first == last {
@@ -206,13 +195,12 @@ impl Planner<'_> {
     }
 
     /// Reads the units of a piece or, if one is missing, as many others as rebuild it.
-    fn read(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
-        let StripePiece { stripe, units, offsets } = piece;
-        if units.clone().all(|unit| self.has_unit(*stripe, unit, offsets)) {
-            plan.second.extend(units.clone().map(|unit| self.sub(Op::Read, *stripe, unit, offsets)));
+    fn read(&self, stripe: u64, units: &Range<u32>, offsets: &Range<u64>, plan: &mut MemberPlan) -> DiskResult {
+        if units.clone().all(|unit| self.has_unit(stripe, unit, offsets)) {
+            plan.second.extend(units.clone().map(|unit| self.sub(Op::Read, stripe, unit, offsets)));
             return Ok(());
         }
-        self.read_enough(*stripe, offsets, &mut plan.second)
+        self.read_enough(stripe, offsets, &mut plan.second)
     }
 
     /// Reads as many units of a stripe as it has data units, data before parity. All other units can be computed from these.
@@ -225,12 +213,11 @@ impl Planner<'_> {
     }
 
     /// Writes the units of a piece with their parities, and first reads what these are computed from.
-    fn write(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
-        let StripePiece { stripe, units, offsets } = piece;
+    fn write(&self, stripe: u64, units: &Range<u32>, offsets: &Range<u64>, plan: &mut MemberPlan) -> DiskResult {
         let data = self.layout.data_disks() as u32;
-        let has = |unit: u32| self.has_unit(*stripe, unit, offsets);
-        let works = |unit: &u32| self.works(self.layout.member_of(*stripe, *unit));
-        let sub = |op, unit| self.sub(op, *stripe, unit, offsets);
+        let has = |unit: u32| self.has_unit(stripe, unit, offsets);
+        let works = |unit: &u32| self.works(self.layout.member_of(stripe, *unit));
+        let sub = |op, unit| self.sub(op, stripe, unit, offsets);
         let parities = self.units().skip(data as usize).filter(works);
         let written = units.clone().filter(works);
         // A unit on a failed member survives in the parities alone, and each such unit needs a parity of its own.
@@ -250,7 +237,7 @@ impl Planner<'_> {
                 plan.first.extend(others.map(|unit| sub(Op::Read, unit)));
             } else {
                 // Some unit of either set is lost: it is computed from the rest of the row.
-                self.read_enough(*stripe, offsets, &mut plan.first)?;
+                self.read_enough(stripe, offsets, &mut plan.first)?;
             }
         }
         plan.second.extend(written.chain(parities).map(|unit| sub(Op::Write, unit)));
@@ -258,14 +245,7 @@ impl Planner<'_> {
     }
 
     /// The plan that rebuilds `sectors` of member `disk` from `at` on from the others.
-    pub fn rebuild(
-        &self,
-        disk: u32,
-        at: Lba,
-        sectors: u64,
-        choose: impl Fn(&[(u32, Lba)]) -> usize,
-        plan: &mut MemberPlan,
-    ) -> DiskResult {
+    pub fn rebuild(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();
         // Without chunks the sectors are one piece.
         let chunk = if self.layout.level.is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
@@ -273,14 +253,7 @@ impl Planner<'_> {
             if self.layout.parities() > 0 {
                 self.read_enough(row, &(from..from + count), &mut plan.first)?;
             } else if let Role::Data(lba) | Role::Copy(lba, _) = self.layout.inverse(disk, Lba(row * chunk + from)) {
-                let others = (0..self.layout.copies()).map(|n| self.layout.copy(lba, n));
-                let live: Vec<(u32, Lba)> =
-                    others.filter(|&(other, at)| other != disk && self.has(other, at, count)).collect();
-                if live.is_empty() {
-                    return Err(lost(lba));
-                }
-                let (disk, at) = live[choose(&live)];
-                plan.first.push(Sub { disk, op: Op::Read, at, sectors: count });
+                plan.first.push(self.read_copy(lba, count, Some(disk))?);
             }
         }
         plan.second.push(Sub { disk, op: Op::Write, at, sectors });

@@ -352,7 +352,7 @@ impl Outcome {
         self.write_amplification = ratio(self.physical_written_sectors.total as f64, self.host_written_sectors);
         let host_bytes = (self.host_read_sectors + self.host_written_sectors) * SECTOR_BYTES;
         self.host_bytes_per_s = (self.elapsed_ns > 0).then(|| host_bytes as f64 * 1e9 / self.elapsed_ns as f64);
-        if let Some(confidence) = self.confidence.as_mut().filter(|_| has_rebuild) {
+        if has_rebuild && let Some(confidence) = &mut self.confidence {
             confidence.write_amplification = Interval::default();
         }
         self.verdict.conclude(&self.latency_ns, self.host_read_sectors + self.host_written_sectors, self.elapsed_ns);
