@@ -262,7 +262,7 @@ impl Disk {
         self.clock.power_cut();
         self.power.iter_mut().for_each(|power| power.off = false);
         // What was cleaned before the cut delays no later request.
-        self.tally.set_cleaning_end(Nanos::ZERO);
+        self.tally.stretches.last_end = Nanos::ZERO;
     }
 
     /// Makes what was written durable: empties the drive's own write cache.
@@ -358,7 +358,7 @@ impl Disk {
     #[inline]
     pub(crate) fn end_requests(&mut self, count: u64) {
         self.requests += count;
-        self.tally.end_stretch();
+        self.tally.stretches.end();
     }
 
     /// The stamps, in check mode.

@@ -96,13 +96,13 @@ pub struct HeadMovement {
 }
 
 /// Everything counted about a disk's accesses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     reads: [Counter; 4],
     writes: [Counter; 4],
     surface: Vec<[u64; 4]>,
     part_shift: u32,
-    stretches: CleaningStretches,
+    pub(crate) stretches: CleaningStretches,
     /// The head's movements, if they are counted.
     movement: Option<Box<HeadMovement>>,
 }
@@ -126,11 +126,12 @@ impl State for Tally {
 
 /// Uninterrupted stretches of destaging and cleaning.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct CleaningStretches {
+pub(crate) struct CleaningStretches {
     count: u64,
     longest_ns: u64,
     current_ns: u64,
-    last_end: Nanos,
+    /// When the last destaging or cleaning access ended; 0 before the first.
+    pub last_end: Nanos,
 }
 
 impl Tally {
@@ -142,14 +143,7 @@ impl Tally {
             part_shift += 1;
         }
         let parts = sectors.div_ceil(1 << part_shift) as usize;
-        Tally {
-            reads: Default::default(),
-            writes: Default::default(),
-            surface: vec![[0; 4]; parts],
-            part_shift,
-            stretches: CleaningStretches::default(),
-            movement: None,
-        }
+        Tally { surface: vec![[0; 4]; parts], part_shift, ..Tally::default() }
     }
 
     /// Counts the head's movements from now on.
@@ -225,17 +219,6 @@ impl Tally {
         Nanos(self.times().as_flattened().iter().sum())
     }
 
-    /// When the last destaging or cleaning access ended; 0 before the first.
-    #[inline]
-    pub fn cleaning_end(&self) -> Nanos {
-        self.stretches.last_end
-    }
-
-    /// Sets [`Tally::cleaning_end`]; 0 means no cleaning yet.
-    pub fn set_cleaning_end(&mut self, time: Nanos) {
-        self.stretches.last_end = time;
-    }
-
     /// Stretches of destaging and cleaning: how many, and the longest.
     pub fn stretches(&self) -> (u64, Nanos) {
         (self.stretches.count, Nanos(self.stretches.longest_ns.max(self.stretches.current_ns)))
@@ -244,12 +227,6 @@ impl Tally {
     /// Sectors written to each part of the surface, by cause, and the sectors in a part.
     pub fn surface(&self) -> (&[[u64; 4]], u64) {
         (&self.surface, 1 << self.part_shift)
-    }
-
-    /// Notes a completed request. Cleaning after it is another stretch.
-    #[inline]
-    pub(crate) fn end_stretch(&mut self) {
-        self.stretches.end();
     }
 
     /// Forgets everything counted so far; the end of the last cleaning and the head's place are kept.
@@ -277,8 +254,9 @@ impl CleaningStretches {
         }
     }
 
+    /// Ends the stretch: cleaning from now on is another.
     #[inline]
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.current_ns > 0 {
             self.longest_ns = self.longest_ns.max(self.current_ns);
             self.current_ns = 0;

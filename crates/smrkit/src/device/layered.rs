@@ -196,7 +196,7 @@ impl LayeredDisk {
     /// When the last destaging or cleaning ended.
     #[inline]
     pub fn cleaning_end(&self) -> Nanos {
-        self.disk.tally().cleaning_end()
+        self.disk.tally().stretches.last_end
     }
 
     /// Starts counting anew, after warm-up.

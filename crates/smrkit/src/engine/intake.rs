@@ -209,6 +209,7 @@ impl Input {
 }
 
 /// Checks requests, and counts those taken so far.
+#[derive(Default)]
 pub(super) struct Intake {
     arrival: Arrival,
     fold: bool,
@@ -228,11 +229,8 @@ impl Intake {
         Intake {
             arrival: settings.arrival,
             fold: settings.fold,
-            taken: 0,
-            taken_of_source: Vec::new(),
-            last_time: Nanos::ZERO,
-            row: 0,
             host_sectors: Some(device.host_sectors()).filter(|_| !device.is_per_source()),
+            ..Intake::default()
         }
     }
 

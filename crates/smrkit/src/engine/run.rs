@@ -84,7 +84,7 @@ impl Run {
         }
         // Reads of the final verification are no part of the outcome.
         engine.device.drives_mut().iter_mut().for_each(|drive| drive.record(None));
-        let counts = std::mem::replace(&mut engine.counts, HostCounts::new(TimelineBuilder::default()));
+        let counts = std::mem::take(&mut engine.counts);
         let host = counts.finish(&engine.device.reading());
         let mut outcome = self.system.outcome(&mut engine.device, settings, host, &commit)?;
         // After the outcome is taken: a rebuild's report lets the members finish cleaning, which is no part of it.

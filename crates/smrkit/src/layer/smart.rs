@@ -189,6 +189,7 @@ impl Layout {
 }
 
 /// The tracks of one recording zone: the place of each logical track, and the runs of free ones.
+#[derive(Default)]
 struct Area {
     reach: u32,
     tracks: u32,
@@ -237,16 +238,8 @@ impl Area {
             tracks: shape.tracks,
             logical: shape.logical,
             sectors: shape.used.value as u32,
-            began_full: false,
             keep: 2 * reach + for_moves,
-            place: Vec::new(),
-            written: Vec::new(),
-            owner: Vec::new(),
-            runs: BTreeMap::new(),
-            pools: BTreeSet::new(),
-            pool: 0,
-            hand: 0,
-            in_use: 0,
+            ..Area::default()
         }
     }
 

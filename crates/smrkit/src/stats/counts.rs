@@ -51,6 +51,7 @@ impl HostTotals {
 }
 
 /// Counters of the host's requests.
+#[derive(Default)]
 pub struct HostCounts {
     /// Sums over the requests.
     pub totals: HostTotals,
@@ -73,17 +74,7 @@ pub struct HostCounts {
 impl HostCounts {
     /// Counts of nothing yet, with the windows of `timeline`.
     pub fn new(timeline: TimelineBuilder) -> HostCounts {
-        HostCounts {
-            totals: HostTotals::default(),
-            begin: Nanos::ZERO,
-            end: Nanos::ZERO,
-            last_arrival: Nanos::ZERO,
-            cache_full: None,
-            latency: LatencyCounts::default(),
-            by_source: Vec::new(),
-            timeline,
-            blocks: None,
-        }
+        HostCounts { timeline, ..HostCounts::default() }
     }
 
     /// The same, with counts by source if there are several.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::{HostCounts, Times};
 use super::outcome::Outcome;
-use super::timeline::{Reading, TimelineBuilder};
+use super::timeline::Reading;
 use crate::layer::BASELINE;
 use crate::request::Request;
 use crate::units::Nanos;
@@ -73,7 +73,7 @@ pub struct MeasuredBuilder {
 
 impl Default for MeasuredBuilder {
     fn default() -> MeasuredBuilder {
-        MeasuredBuilder { host: HostCounts::new(TimelineBuilder::default()).in_blocks(), pauses: Vec::new() }
+        MeasuredBuilder { host: HostCounts::default().in_blocks(), pauses: Vec::new() }
     }
 }
 

@@ -30,7 +30,7 @@ pub enum SegmentLayout {
     Zones { zones: ZoneLayout, first: u64 },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentPlace {
     pub start: Pba,
     /// 0 if the guard leaves nothing of a short band.
@@ -104,9 +104,10 @@ impl SegmentLayout {
 }
 
 /// Use of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SegmentState {
     /// To be written from its start.
+    #[default]
     Free,
     /// Being filled.
     Open,
@@ -131,6 +132,7 @@ words! {
 /// The entries of a segment. A segment written in order needs no memory on the heap.
 pub type Entries = SmallVec<[LoggedRun; 2]>;
 
+#[derive(Default)]
 pub struct Segment {
     pub place: SegmentPlace,
     pub state: SegmentState,
@@ -157,16 +159,7 @@ state! {
 
 impl Segment {
     pub fn new(place: SegmentPlace) -> Segment {
-        Segment {
-            place,
-            state: SegmentState::Free,
-            filled: 0,
-            live: 0,
-            bucket: 0,
-            stream: 0,
-            youngest: 0,
-            entries: Entries::new(),
-        }
+        Segment { place, ..Segment::default() }
     }
 
     /// Place of the next sector to be written.
