@@ -143,49 +143,15 @@ impl Disk {
     /// Writes `n` sectors from `buf`, sector `at` on, in the time `lasting`, if that is known; else the clock times it.
     #[inline(always)]
     fn write_in(&mut self, lasting: Option<Nanos>, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
-        match self.power {
-            None => self.write_whole(lasting, pba, n, cause, buf, at),
-            Some(_) => self.write_until_cut(lasting, pba, n, cause, buf, at),
-        }
-    }
-
-    #[inline(always)]
-    fn write_whole(
-        &mut self,
-        lasting: Option<Nanos>,
-        pba: Pba,
-        n: u64,
-        cause: Cause,
-        buf: &Buf,
-        at: u64,
-    ) -> DiskResult {
-        self.access(pba, n, cause, true, lasting)?;
-        let law = if self.is_conventional(pba) { &Interference::None } else { &self.law };
-        self.medium.write(law, &self.geometry, pba, n, buf, at)
-    }
-
-    /// Writes up to the power cut, if that comes within this write.
-    #[cold]
-    fn write_until_cut(
-        &mut self,
-        lasting: Option<Nanos>,
-        pba: Pba,
-        n: u64,
-        cause: Cause,
-        buf: &Buf,
-        at: u64,
-    ) -> DiskResult {
-        let Some(power) = &mut self.power else { return self.write_whole(lasting, pba, n, cause, buf, at) };
-        if power.off {
-            return Err(power.fault());
-        }
-        power.writes += 1;
-        let is_cut = power.cuts.pop_if(|cut| *cut == power.writes).is_some();
-        // How many sectors are written before the cut follows from the seed and the number of the write alone.
-        let done = if is_cut { mix(power.seed ^ power.writes.rotate_left(32)) % (n + 1) } else { n };
-        // They destroy their neighbours as any write does.
-        if done > 0 {
-            self.write_whole(lasting, pba, done, cause, buf, at)?;
+        let (done, is_cut) = match &mut self.power {
+            None => (n, false),
+            Some(power) => power.begin_write(n)?,
+        };
+        if done > 0 || !is_cut {
+            self.access(pba, done, cause, true, lasting)?;
+            // Sectors written before a cut destroy their neighbours as any write does.
+            let law = if self.is_conventional(pba) { &Interference::None } else { &self.law };
+            self.medium.write(law, &self.geometry, pba, done, buf, at)?;
         }
         match &mut self.power {
             Some(power) if is_cut => {
@@ -395,6 +361,19 @@ impl Power {
     }
 
     /// Fault of every access from the cut on.
+    /// How many of `n` sectors the next write reaches, and whether the power is cut then.
+    #[cold]
+    fn begin_write(&mut self, n: u64) -> DiskResult<(u64, bool)> {
+        if self.off {
+            return Err(self.fault());
+        }
+        self.writes += 1;
+        let is_cut = self.cuts.pop_if(|cut| *cut == self.writes).is_some();
+        // Follows from the seed and the number of the write alone.
+        let done = if is_cut { mix(self.seed ^ self.writes.rotate_left(32)) % (n + 1) } else { n };
+        Ok((done, is_cut))
+    }
+
     fn fault(&self) -> Box<Fault> {
         Box::new(Fault::PowerCut { write: self.writes })
     }

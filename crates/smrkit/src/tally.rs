@@ -315,7 +315,7 @@ mod tests {
             tally.count(&access(cause, 0, 8));
         }
         assert_eq!(tally.stretches(), (2, Nanos(21)));
-        tally.end_stretch();
+        tally.stretches.end();
         tally.count(&access(Cause::Clean, 0, 8));
         assert_eq!(tally.stretches(), (3, Nanos(21)), "cleaning for the next request is another stretch");
     }

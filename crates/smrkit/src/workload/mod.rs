@@ -16,12 +16,12 @@ use std::str::FromStr;
 use crate::error::Error;
 use crate::interleave::{Interleave, Interleaved, MergePart, SOURCES_MAX, SourcePlacement};
 use crate::names::known;
-use crate::request::Source;
+use crate::request::{Op, Source};
 use crate::schema::{Key, Refused, TextPiece, Values};
 use patterns::{Chained, Stream};
 use recipes::{
-    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Discard, Flush, HotCold, LocalInSpace, LocalInTime, Mix,
-    Overwrite, Recipe, Requests, Runs, Site, Streams, Zipf,
+    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Flush, HotCold, LocalInSpace, LocalInTime, Mix, Overwrite, Recipe,
+    Requests, Runs, Site, Streams, Zipf,
 };
 
 /// Bits of a stream's number that are left to the parts of one workload; the bits above number the workloads of a run, so that no two
@@ -55,8 +55,8 @@ impl Workload {
         for parts in &self.phases {
             let mut streams = Vec::new();
             for part in parts {
-                let write_share = f64::from(part.info.writes);
-                let site = Site { part: part.to_string(), capacity: span_sectors, seed, number, write_share };
+                let op = part.info.op;
+                let site = Site { part: part.to_string(), capacity: span_sectors, seed, number, op };
                 streams.extend((part.info.streams)(&part.values, &site)?);
                 number += 1;
             }
@@ -152,8 +152,8 @@ pub struct WorkloadInfo {
     check: fn(&Values) -> Result<(), Error>,
     /// The streams of its requests: one, except for `runs`.
     streams: fn(&Values, &Site) -> Streams,
-    /// True if all of its requests write, and no key says so.
-    writes: bool,
+    /// Operation of the requests that no key makes writes.
+    op: Op,
 }
 
 impl WorkloadInfo {
@@ -166,8 +166,8 @@ impl WorkloadInfo {
         (self.keys)().into_iter().map(own).collect()
     }
 
-    const fn writing(self) -> WorkloadInfo {
-        WorkloadInfo { writes: true, ..self }
+    const fn of(self, op: Op) -> WorkloadInfo {
+        WorkloadInfo { op, ..self }
     }
 }
 
@@ -183,7 +183,7 @@ const fn workload<R: Recipe>(
         keys: R::keys,
         check: |values| R::read(values).and_then(|_| R::check(values)),
         streams: |values, site| R::read(values)?.streams(site),
-        writes: false,
+        op: Op::Read,
     }
 }
 
@@ -199,9 +199,9 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
         "writes ascending addresses, and begins again at the start when it reaches the end of its span",
         &[("size", "512Ki"), ("interval", "5ms")],
     )
-    .writing(),
+    .of(Op::Write),
     workload::<AtRandom>("random-read", "reads uniformly random addresses", &[]),
-    workload::<AtRandom>("random-write", "writes uniformly random addresses", &[]).writing(),
+    workload::<AtRandom>("random-write", "writes uniformly random addresses", &[]).of(Op::Write),
     workload::<Mix>("mix", "reads and writes uniformly random addresses", &[("write_share", "0.3")]),
     workload::<Zipf>("zipf", "some addresses are asked for far more often than others, by Zipf's law", &[]),
     workload::<HotCold>(
@@ -234,11 +234,12 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
         "writes every place of its span once a pass, pass after pass",
         &[("span", "1Gi"), ("count", "1M")],
     ),
-    workload::<Discard>(
+    workload::<Requests>(
         "discard",
         "discards ascending stretches, as a host does that resets zones or trims; to be run before or after another workload",
         &[("size", "256Mi"), ("count", "1")],
-    ),
+    )
+    .of(Op::Discard),
     workload::<Flush>(
         "flush",
         "flushes that make the drive write the data in its memory to the platters, as a file system's commits do; to be merged with another workload",

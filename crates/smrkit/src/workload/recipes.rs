@@ -175,6 +175,8 @@ impl ArrivalKeys {
 
 /// The share of the time in which requests come, for a pattern without bursts.
 const WITHOUT_PAUSES: f64 = 1.0;
+/// Share of writes where all requests have the operation of the workload.
+const NO_WRITES: f64 = 0.0;
 
 impl Requests {
     /// Refuses values that don't go together.
@@ -198,19 +200,20 @@ impl Requests {
     }
 
     /// A pattern in which time, length, operation and address of each request are drawn independently.
-    fn independent<A>(&self, dice: Dice, write_share: f64, first: u64, address: A) -> Independent<A> {
+    fn independent<A>(&self, site: &Site, dice: Dice, write_share: f64, first: u64, address: A) -> Independent<A> {
         let (sizes, arrivals) = (self.size.clone(), self.pace.arrivals());
-        Independent { dice, arrivals, sizes, writes: Coin::new(write_share), other: Op::Read, first, address }
+        Independent { dice, arrivals, sizes, writes: Coin::new(write_share), other: site.op, first, address }
     }
 
     fn streams(
         &self,
+        site: &Site,
         dice: Dice,
         write_share: f64,
         first: u64,
         address: impl FnMut(&mut Dice, u64) -> u64 + Send + 'static,
     ) -> Streams {
-        self.limited(self.independent(dice, write_share, first, address), WITHOUT_PAUSES)
+        self.limited(self.independent(site, dice, write_share, first, address), WITHOUT_PAUSES)
     }
 
     /// Limits a pattern to the end of the requests. `on_share` is the share of the time in which requests come.
@@ -229,8 +232,8 @@ pub(super) struct Site {
     pub seed: u64,
     /// Part of the workload; streams of different parts are independent.
     pub number: u64,
-    /// Share of writes, in workloads without a key for it.
-    pub write_share: f64,
+    /// Operation of the requests that no key makes writes.
+    pub op: Op,
 }
 
 impl Site {
@@ -300,7 +303,7 @@ impl AtRandom {
 
     fn uniform(&self, site: &Site, write_share: f64) -> Streams {
         let (first, grid, _) = self.grid(site)?;
-        self.requests.streams(site.dice(0), write_share, first, patterns::uniform(grid))
+        self.requests.streams(site, site.dice(0), write_share, first, patterns::uniform(grid))
     }
 }
 
@@ -319,7 +322,7 @@ impl Mix {
         let (first, grid, largest) = self.at.grid(site)?;
         let mut dice = site.dice(0);
         let address = patterns::hot_cold(grid, largest, hot_share, hot_access_share, &mut dice);
-        self.at.requests.streams(dice, self.write_share, first, address)
+        self.at.requests.streams(site, dice, self.write_share, first, address)
     }
 }
 
@@ -333,30 +336,14 @@ impl Recipe for Mix {
 impl Recipe for Requests {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.area(site)?;
-        self.streams(site.dice(0), site.write_share, first, patterns::sequential(span))
+        self.streams(site, site.dice(0), NO_WRITES, first, patterns::sequential(span))
     }
 }
 
 /// Anywhere.
 impl Recipe for AtRandom {
     fn streams(&self, site: &Site) -> Streams {
-        self.uniform(site, site.write_share)
-    }
-}
-
-keys! {
-    pub(super) struct Discard {
-        /// The requests.
-        requests: Requests;
-    }
-}
-
-impl Recipe for Discard {
-    fn streams(&self, site: &Site) -> Streams {
-        let (first, span) = self.requests.area(site)?;
-        let no_writes = 0.0;
-        let reads = self.requests.independent(site.dice(0), no_writes, first, patterns::sequential(span));
-        self.requests.limited(Independent { other: Op::Discard, ..reads }, WITHOUT_PAUSES)
+        self.uniform(site, NO_WRITES)
     }
 }
 
@@ -408,7 +395,7 @@ impl Recipe for Zipf {
         let (first, grid, largest) = self.mix.at.grid(site)?;
         let mut dice = site.dice(0);
         let address = patterns::zipfian(grid, largest, self.theta, &mut dice);
-        self.mix.at.requests.streams(dice, self.mix.write_share, first, address)
+        self.mix.at.requests.streams(site, dice, self.mix.write_share, first, address)
     }
 }
 
@@ -462,7 +449,7 @@ impl Recipe for LocalInTime {
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, _) = self.mix.at.grid(site)?;
         let address = patterns::turns(grid, self.random, self.sequential);
-        self.mix.at.requests.streams(site.dice(0), self.mix.write_share, first, address)
+        self.mix.at.requests.streams(site, site.dice(0), self.mix.write_share, first, address)
     }
 }
 
@@ -483,7 +470,7 @@ impl Recipe for Burst {
         let (first, grid, _) = self.mix.at.grid(site)?;
         let requests = &self.mix.at.requests;
         let address = patterns::uniform(grid);
-        let mut pattern = requests.independent(site.dice(0), self.mix.write_share, first, address);
+        let mut pattern = requests.independent(site, site.dice(0), self.mix.write_share, first, address);
         pattern.arrivals = pattern.arrivals.in_bursts(self.on, self.off);
         let (on, off) = (self.on.as_secs(), self.off.as_secs());
         requests.limited(pattern, on / (on + off))
@@ -541,7 +528,7 @@ impl Recipe for Overwrite {
         let (first, span) = self.requests.area(site)?;
         let is_shuffled = self.order;
         let address = patterns::passes(span, self.requests.size.largest(), is_shuffled);
-        self.requests.streams(site.dice(0), 1.0, first, address)
+        self.requests.streams(site, site.dice(0), 1.0, first, address)
     }
 }
 
