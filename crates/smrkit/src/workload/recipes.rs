@@ -205,7 +205,8 @@ impl Requests {
         Independent { dice, arrivals, sizes, writes: Coin::new(write_share), other: site.op, first, address }
     }
 
-    fn streams(
+    /// Streams of such a pattern alone.
+    fn independent_streams(
         &self,
         site: &Site,
         dice: Dice,
@@ -303,7 +304,7 @@ impl AtRandom {
 
     fn uniform(&self, site: &Site, write_share: f64) -> Streams {
         let (first, grid, _) = self.grid(site)?;
-        self.requests.streams(site, site.dice(0), write_share, first, patterns::uniform(grid))
+        self.requests.independent_streams(site, site.dice(0), write_share, first, patterns::uniform(grid))
     }
 }
 
@@ -322,7 +323,7 @@ impl Mix {
         let (first, grid, largest) = self.at.grid(site)?;
         let mut dice = site.dice(0);
         let address = patterns::hot_cold(grid, largest, hot_share, hot_access_share, &mut dice);
-        self.at.requests.streams(site, dice, self.write_share, first, address)
+        self.at.requests.independent_streams(site, dice, self.write_share, first, address)
     }
 }
 
@@ -336,7 +337,7 @@ impl Recipe for Mix {
 impl Recipe for Requests {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.area(site)?;
-        self.streams(site, site.dice(0), NO_WRITES, first, patterns::sequential(span))
+        self.independent_streams(site, site.dice(0), NO_WRITES, first, patterns::sequential(span))
     }
 }
 
@@ -395,7 +396,7 @@ impl Recipe for Zipf {
         let (first, grid, largest) = self.mix.at.grid(site)?;
         let mut dice = site.dice(0);
         let address = patterns::zipfian(grid, largest, self.theta, &mut dice);
-        self.mix.at.requests.streams(site, dice, self.mix.write_share, first, address)
+        self.mix.at.requests.independent_streams(site, dice, self.mix.write_share, first, address)
     }
 }
 
@@ -449,7 +450,7 @@ impl Recipe for LocalInTime {
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, _) = self.mix.at.grid(site)?;
         let address = patterns::turns(grid, self.random, self.sequential);
-        self.mix.at.requests.streams(site, site.dice(0), self.mix.write_share, first, address)
+        self.mix.at.requests.independent_streams(site, site.dice(0), self.mix.write_share, first, address)
     }
 }
 
@@ -528,7 +529,7 @@ impl Recipe for Overwrite {
         let (first, span) = self.requests.area(site)?;
         let is_shuffled = self.order;
         let address = patterns::passes(span, self.requests.size.largest(), is_shuffled);
-        self.requests.streams(site, site.dice(0), 1.0, first, address)
+        self.requests.independent_streams(site, site.dice(0), 1.0, first, address)
     }
 }
 
