@@ -37,6 +37,15 @@ TYPES = {"amount": "Amount", "number": "float | str", "path": "Path", "switch": 
 # Names of drives may be paths of files.
 PATHS = {"drive"}
 
+# What the classes of options say of themselves.
+OPTIONS = """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
+
+    Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
+    """
+SWEEP_OPTIONS = "Arguments of :func:`smrkit.sweep`: those of :class:`Options`, each a value or a list of values."
+FLEET_OPTIONS = "Arguments of :func:`smrkit.fleet`, as those of :class:`Options`; ``docs/how-to/fleet.md`` explains the answer."
+ADVISE_OPTIONS = "Arguments of :func:`smrkit.advise`, as those of :class:`Options`; ``docs/reference/advise.md`` explains the answer."
+
 
 def declared(name, doc, options, base="TypedDict", is_swept=False):
     """A class whose keys are options, as the command's parser has them; sweeps take a list of values of each."""
@@ -150,10 +159,11 @@ class SameBytes(unittest.TestCase):
         # What both have may be for other things.
         both = {typed(one) for one in run} & {typed(one) for one in advice}
         made += declared("Arguments", "Options of runs and of advice.", [one for one in run if typed(one) in both])
-        made += declared("RunArguments", "Options of a run.", [one for one in run if typed(one) not in both], "Arguments")
-        made += declared("SweepArguments", "Options of a run, each of them a value or a list.", run, is_swept=True)
-        made += declared("FleetArguments", "Options of a fleet.", _native.options("fleet"))
-        made += declared("AdviceArguments", "Options of advice.", [one for one in advice if typed(one) not in both], "Arguments")
+        own_of = lambda options: [one for one in options if typed(one) not in both]
+        made += declared("Options", OPTIONS, own_of(run), "Arguments")
+        made += declared("SweepOptions", SWEEP_OPTIONS, run, is_swept=True)
+        made += declared("FleetOptions", FLEET_OPTIONS, _native.options("fleet"))
+        made += declared("AdviseOptions", ADVISE_OPTIONS, own_of(advice), "Arguments")
         if os.environ.get("UPDATE"):
             path.write_text(made)
         else:

@@ -7,13 +7,13 @@ Options have the names of the command's. Outcomes are mappings with the keys of 
 
 from smrkit import trace
 from smrkit._advice import Advice, advise
+from smrkit._arguments import AdviseOptions, FleetOptions, Options, SweepOptions
 from smrkit._catalogue import drive_file, drives, layers
 from smrkit._drive import Drive, drive
 from smrkit._errors import Error, FaultError, ImpossibleError, InputError, UsageError
 from smrkit._fleet import Fleet, fleet
 from smrkit._layer import Disk, Layer, register
 from smrkit._native import __version__
-from smrkit._options import AdviseOptions, FleetOptions, Options, SweepOptions
 from smrkit._outcome import Outcome, Outcomes, merge, read
 from smrkit._record import Record
 from smrkit._run import Progress, compare, run

@@ -4,7 +4,8 @@ import os
 from typing import Any, Unpack
 
 from smrkit import _native
-from smrkit._options import AdviseOptions, pairs
+from smrkit._arguments import AdviseOptions
+from smrkit._options import pairs
 from smrkit._record import Answer, Record
 from smrkit._run import Progress, bar
 

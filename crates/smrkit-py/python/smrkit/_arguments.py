@@ -61,8 +61,11 @@ class Arguments(TypedDict, total=False):
     """The seed of everything random"""
 
 
-class RunArguments(Arguments, total=False):
-    """Options of a run."""
+class Options(Arguments, total=False):
+    """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
+
+    Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
+    """
 
     from_state: Path
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
@@ -78,8 +81,8 @@ class RunArguments(Arguments, total=False):
     """Count head movements and bands moved"""
 
 
-class SweepArguments(TypedDict, total=False):
-    """Options of a run, each of them a value or a list."""
+class SweepOptions(TypedDict, total=False):
+    """Arguments of :func:`smrkit.sweep`: those of :class:`Options`, each a value or a list of values."""
 
     drive: Path | Sequence[Path]
     """The drive's name, a model string, or a drive file; for an array of different disks several, joined by +, of which the last is used for all remaining disks. See smrkit drives [default: st8000dm004]"""
@@ -141,8 +144,8 @@ class SweepArguments(TypedDict, total=False):
     """Count head movements and bands moved"""
 
 
-class FleetArguments(TypedDict, total=False):
-    """Options of a fleet."""
+class FleetOptions(TypedDict, total=False):
+    """Arguments of :func:`smrkit.fleet`, as those of :class:`Options`; ``docs/how-to/fleet.md`` explains the answer."""
 
     drive: Path | Sequence[Path]
     """The drive's name, a model string, or a drive file; each of several, separated by commas, makes a fleet of its own. See smrkit drives"""
@@ -196,8 +199,8 @@ class FleetArguments(TypedDict, total=False):
     """The seed of everything random"""
 
 
-class AdviceArguments(Arguments, total=False):
-    """Options of advice."""
+class AdviseOptions(Arguments, total=False):
+    """Arguments of :func:`smrkit.advise`, as those of :class:`Options`; ``docs/reference/advise.md`` explains the answer."""
 
     use: str | Sequence[str]
     """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. May be repeated, for several at once. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, zfs-receive, zfs-pool, surveillance, torrent, plex, photos, postgres, bitcoin, chia, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""

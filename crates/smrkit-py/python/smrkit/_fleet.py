@@ -3,8 +3,9 @@
 from typing import Any, Unpack
 
 from smrkit import _native
+from smrkit._arguments import FleetOptions
 from smrkit._executor import gather, opened
-from smrkit._options import FleetOptions, pairs
+from smrkit._options import pairs
 from smrkit._record import Answer, Record
 from smrkit._run import Progress, bar
 

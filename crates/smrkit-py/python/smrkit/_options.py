@@ -5,27 +5,6 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from smrkit._arguments import AdviceArguments, FleetArguments, RunArguments, SweepArguments
-
-
-class Options(RunArguments, total=False):
-    """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
-
-    Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
-    """
-
-
-class AdviseOptions(AdviceArguments, total=False):
-    """Arguments of :func:`smrkit.advise`, as those of :class:`Options`; ``docs/reference/advise.md`` explains the answer."""
-
-
-class SweepOptions(SweepArguments, total=False):
-    """Arguments of :func:`smrkit.sweep`: those of :class:`Options`, each a value or a list of values."""
-
-
-class FleetOptions(FleetArguments, total=False):
-    """Arguments of :func:`smrkit.fleet`, as those of :class:`Options`; ``docs/how-to/fleet.md`` explains the answer."""
-
 
 def text(value: Any) -> str:
     """The text of a value on the command line."""

@@ -8,7 +8,8 @@ from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
 from smrkit import _native
-from smrkit._options import Options, pairs
+from smrkit._arguments import Options
+from smrkit._options import pairs
 from smrkit._outcome import Outcome, Outcomes
 from smrkit._table import Table
 

@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
 
 from smrkit import _native
+from smrkit._arguments import Path, SweepOptions
 from smrkit._errors import UsageError
 from smrkit._executor import distribute
 from smrkit._layer import hash_again
-from smrkit._arguments import Path
-from smrkit._options import SweepOptions, text
+from smrkit._options import text
 from smrkit._outcome import Outcomes
 from smrkit._run import Progress, bar
 from smrkit.trace import write
