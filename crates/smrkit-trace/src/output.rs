@@ -5,41 +5,63 @@
 //! ([`temporary_of`]), unlike those of the crate tempfile, so that an interrupt can remove what was begun.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
 
-/// The file under construction; dropping it without `commit` removes it.
+/// A file under construction; dropping it without `commit` removes what was begun.
 #[derive(Debug)]
-pub struct Partial {
+pub struct TargetFile {
+    /// The path that was given, for messages.
+    path: PathBuf,
     target: PathBuf,
+    /// Where the file is until `commit`; `None` after it, and for a target that is written directly.
     temporary: Option<PathBuf>,
+    file: File,
 }
 
-impl Partial {
+impl TargetFile {
     /// Opens the file that will become `path`.
-    pub fn create(path: &Path) -> Result<(Partial, File), Error> {
-        let target = target_of(path);
-        let temporary = temporary_of(path);
-        let special = temporary.is_none();
+    pub fn open(path: impl AsRef<Path>) -> Result<TargetFile, Error> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            return Err(Error::Usage(format!("{} is a directory: name a file in it", path.display())));
+        }
+        let (target, temporary) = (target_of(path), temporary_of(path));
         let opened = temporary.as_ref().unwrap_or(&target);
-        let file = File::options().write(true).create(true).truncate(!special).open(opened);
+        let file = File::options().write(true).create(true).truncate(temporary.is_some()).open(opened);
         let file = file.map_err(|error| Error::writing(path, error))?;
-        Ok((Partial { target, temporary }, file))
+        Ok(TargetFile { path: path.into(), target, temporary, file })
     }
 
-    /// Makes the written `file` appear under its name.
-    pub fn commit(mut self, file: &File) -> Result<(), Error> {
+    /// Writes the file's content, all of it.
+    pub fn write(mut self, content: &[u8]) -> Result<(), Error> {
+        self.file.write_all(content).map_err(|error| Error::writing(&self.path, error))?;
+        self.commit()
+    }
+
+    /// Makes what was written appear under its name.
+    pub fn commit(&mut self) -> Result<(), Error> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        file.sync_all().map_err(|error| Error::writing(&self.target, error))?;
+        self.file.sync_all().map_err(|error| Error::writing(&self.target, error))?;
         fs::rename(temporary, &self.target).map_err(|error| Error::writing(&self.target, error))?;
         self.temporary = None;
         Ok(())
     }
 }
 
-impl Drop for Partial {
+impl Write for TargetFile {
+    fn write(&mut self, content: &[u8]) -> io::Result<usize> {
+        self.file.write(content)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for TargetFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             // An error is ignored: nothing can be done about a file that can't be removed.
@@ -57,39 +79,9 @@ fn target_of(path: &Path) -> PathBuf {
 pub fn temporary_of(path: &Path) -> Option<PathBuf> {
     let target = target_of(path);
     let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file());
-    (!special).then(|| beside(&target))
-}
-
-fn beside(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_os_string();
+    let mut name = target.into_os_string();
     name.push(".partial");
-    target.with_file_name(name)
-}
-
-/// A file that will be written at the end.
-#[derive(Debug)]
-pub struct TargetFile {
-    path: PathBuf,
-    partial: Partial,
-    file: File,
-}
-
-impl TargetFile {
-    /// Opens `path` for writing.
-    pub fn open(path: impl Into<PathBuf>) -> Result<TargetFile, Error> {
-        let path = path.into();
-        if path.is_dir() {
-            return Err(Error::Usage(format!("{} is a directory: name a file in it", path.display())));
-        }
-        let (partial, file) = Partial::create(&path)?;
-        Ok(TargetFile { path, partial, file })
-    }
-
-    /// Writes the file's content, all of it.
-    pub fn write(mut self, content: &[u8]) -> Result<(), Error> {
-        self.file.write_all(content).map_err(|error| Error::writing(&self.path, error))?;
-        self.partial.commit(&self.file)
-    }
+    (!special).then(|| name.into())
 }
 
 #[cfg(test)]

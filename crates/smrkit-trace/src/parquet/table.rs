@@ -20,7 +20,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 
-use crate::output::Partial;
+use crate::output::TargetFile;
 use smrkit::error::Error;
 use smrkit::request::Op;
 
@@ -61,19 +61,18 @@ pub fn batch<R>(columns: &[Column<R>], rows: &[R]) -> RecordBatch {
 /// A table being written.
 pub struct TableWriter {
     path: PathBuf,
-    file: ArrowWriter<File>,
-    partial: Partial,
+    file: ArrowWriter<TargetFile>,
 }
 
 impl TableWriter {
     /// Opens the table that will become `path`.
     pub fn create(path: &Path, schema: Arc<Schema>) -> Result<TableWriter, Error> {
-        let (partial, file) = Partial::create(path)?;
+        let file = TargetFile::open(path)?;
         // Without Arrow's own schema in the metadata: other libraries then see plain columns.
         let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true).with_schema_root("smrkit".into());
         let options = options.with_properties(properties(&schema).map_err(|error| writing(path, error))?);
         let file = ArrowWriter::try_new_with_options(file, schema, options).map_err(|error| writing(path, error))?;
-        Ok(TableWriter { path: path.to_path_buf(), file, partial })
+        Ok(TableWriter { path: path.to_path_buf(), file })
     }
 
     /// Writes one row group.
@@ -87,7 +86,7 @@ impl TableWriter {
             self.file.append_key_value_metadata(KeyValue::new(key, value));
         }
         self.file.finish().map_err(|error| writing(&self.path, error))?;
-        self.partial.commit(self.file.inner())
+        self.file.inner_mut().commit()
     }
 }
 
