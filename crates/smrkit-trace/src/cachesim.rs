@@ -32,19 +32,12 @@ const LBA_MAX: u64 = 1 << 40;
 /// Records that are looked at to recognise oracleGeneral.
 const LOOKED_AT: usize = 64;
 
-/// The reason to refuse a trace of this format unless the operation is given.
-pub(crate) fn doubt(name: &str) -> Option<&'static str> {
-    match name {
-        "lcs" => Some(
-            "a trace of libCacheSim, which does not say whether its records read or write: give {format} lcs:op=write or lcs:op=read",
-        ),
-        "oracle-general" => Some(
-            "looks like libCacheSim's oracleGeneral, which does not say whether its records read or write: give {format} \
-             oracle-general:op=write or oracle-general:op=read",
-        ),
-        _ => None,
-    }
-}
+/// Why a trace of either format is refused unless the operation is given.
+pub(crate) const LCS_DOUBT: &str =
+    "a trace of libCacheSim, which does not say whether its records read or write: give {format} lcs:op=write or lcs:op=read";
+pub(crate) const ORACLE_DOUBT: &str =
+    "looks like libCacheSim's oracleGeneral, which does not say whether its records read or write: give {format} \
+     oracle-general:op=write or oracle-general:op=read";
 
 /// The reader of a format by its name and, as `argument`, the operation of its records.
 pub(crate) fn named(name: &str, argument: Option<&str>) -> Result<Box<dyn Rows>, Error> {

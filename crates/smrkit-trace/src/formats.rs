@@ -323,7 +323,9 @@ pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
     match format.name {
         "disksim" => doubt_of_disksim(head),
         "fio-v3" => fio::doubt(head),
-        name => cachesim::doubt(name),
+        "lcs" => Some(cachesim::LCS_DOUBT),
+        "oracle-general" => Some(cachesim::ORACLE_DOUBT),
+        _ => None,
     }
 }
 
