@@ -11,7 +11,7 @@ use smrkit::request::Op;
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
-/// Added to all times of biosnoop's tables, because bcc counts them from the first completion, before which the first requests began.
+/// Added to all times of these tables. bcc counts them from the first completion, so the start of a request that began earlier would be below 0.
 const BEGUN_BEFORE: u64 = 3600 * SECOND;
 
 /// A table of `biosnoop` (bcc, libbpf-tools) or `iosnoop` (perf-tools). The heading names the columns. A process's name may hold blanks, so
