@@ -186,12 +186,14 @@ pub fn text_of(rows: &[FlatRun], keys: &[String], within: bool) -> Result<String
 
 /// A line for each percentile that some runs have too few requests to tell.
 fn doubts(rows: &[FlatRun], keys: &[String]) -> Vec<String> {
+    // A run counts once, as in the table.
+    let runs: Vec<&FlatRun> = grouped(rows, &varying(rows)).into_iter().flat_map(|(_, rows)| rows).collect();
     let line = |key: &String| {
-        let is_too_few = |row: &&FlatRun| {
+        let is_too_few = |row: &&&FlatRun| {
             confidence(row, key, "unknown").and_then(Value::as_str) == Some(Unknown::TooFewRequests.name())
         };
-        let few = rows.iter().filter(is_too_few).count();
-        (few > 0).then(|| format!("{}: too few requests to tell it in {few} of {} runs.", words::name(key), rows.len()))
+        let few = runs.iter().filter(is_too_few).count();
+        (few > 0).then(|| format!("{}: too few requests to tell it in {few} of {} runs.", words::name(key), runs.len()))
     };
     keys.iter().filter(|key| key.starts_with("latency_ns.") && key.contains(".p")).filter_map(line).collect()
 }
