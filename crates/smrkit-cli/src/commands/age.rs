@@ -19,14 +19,14 @@ use smrkit::experiment::pool;
 use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_number, parse_percent};
 use smrkit_live::workplace::Workplace;
 use smrkit_options::COMMIT;
-use smrkit_options::value::count;
+use smrkit_options::value::{count, one_of};
 use smrkit_report::{Column, Grid, format};
 use smrkit_sweep::spread::Spread;
 
-use super::mkfs::ModelName;
+use super::mkfs::MODELS;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, pretty, print};
+use crate::output::{OutputOptions, Outputs, pretty};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -68,10 +68,10 @@ impl Age {
         };
         // The options are checked before a file is opened or the folder for the work is made.
         let options = self.ageing.course(disk_bytes, self.ageing.seed)?;
-        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
+        let outputs = OutputOptions { json: self.json.clone(), report: None }.open()?;
         let interrupt = Interrupt::watch();
         if worlds.len() > 1 || self.ageing.seeds > 1 {
-            return self.compare(&worlds, json, &interrupt);
+            return self.compare(&worlds, outputs, &interrupt);
         }
         let (mut target, shape): (Box<dyn Target>, Option<Shape>) = match &self.directory {
             Some(directory) => {
@@ -93,12 +93,12 @@ impl Age {
             result,
             is_interrupted: interrupt.is_set(),
         };
-        write(json, || aged.text(), &aged.record())?;
+        outputs.write(|| aged.text(), || pretty(&aged.record()), String::new)?;
         Ok(interrupt.done())
     }
 
     /// Ages a disk for each world and seed. Every policy meets the same files, so that they are compared seed by seed.
-    fn compare(&self, worlds: &[World], json: Option<JsonTarget>, interrupt: &Interrupt) -> anyhow::Result<Done> {
+    fn compare(&self, worlds: &[World], outputs: Outputs, interrupt: &Interrupt) -> anyhow::Result<Done> {
         let seeds = self.ageing.seed..self.ageing.seed.saturating_add(self.ageing.seeds);
         let jobs: Vec<(&World, u64)> = seeds.flat_map(|seed| worlds.iter().map(move |world| (world, seed))).collect();
         let made = pool::make_all(&jobs, interrupt, "ageing", |_, (world, seed), mut watch| {
@@ -107,16 +107,10 @@ impl Age {
             Ok(PolicyRun::new(world, *seed, &aged))
         });
         let runs: Vec<PolicyRun> = made.into_iter().filter_map(Result::transpose).collect::<Result<_, Error>>()?;
-        let compared = Policies { runs, is_interrupted: interrupt.is_set() };
-        write(json, || compared.text(), &compared.record())?;
+        let record = || pretty(&policies_record(&runs, interrupt.is_set()));
+        outputs.write(|| policies_text(&runs), record, String::new)?;
         Ok(interrupt.done())
     }
-}
-
-/// Prints the text, unless standard output is for JSON, and writes the JSON.
-fn write(json: Option<JsonTarget>, text: impl FnOnce() -> String, record: &Value) -> anyhow::Result<()> {
-    let printed = if matches!(json, Some(JsonTarget::Stdout)) { Ok(()) } else { print(text()) };
-    printed.and(json.map_or(Ok(()), |json| json.write(pretty(record)?)))
 }
 
 /// Defaults of --bytes, in sizes of the file system, and of --sample, in samples of these bytes.
@@ -242,8 +236,8 @@ fn parse_interleave(text: &str) -> Result<Interleave, Error> {
 #[command(next_help_heading = "Simulation")]
 struct Simulation {
     /// Simulate a disk of this model.
-    #[arg(long, value_enum, value_name = "MODEL")]
-    simulate: Option<ModelName>,
+    #[arg(long, value_parser = one_of(&MODELS), value_name = "MODEL")]
+    simulate: Option<Model>,
     /// The drive that determines the times of the simulated disk.
     #[arg(long, default_value = "wdc-2tb", requires = "simulate")]
     drive: String,
@@ -276,7 +270,7 @@ impl Simulation {
     /// The disk to simulate, if one is, with each of the placement policies.
     fn worlds(&self) -> Result<Vec<World>, Error> {
         let Some(model) = self.simulate else { return Ok(Vec::new()) };
-        if Model::from(model) == Model::StrictAppend && self.placement.len() > 1 {
+        if model == Model::StrictAppend && self.placement.len() > 1 {
             return Err(Error::Usage(
                 "strict-append has no placement policies: compare those of --simulate caveat".into(),
             ));
@@ -284,7 +278,7 @@ impl Simulation {
         if self.granule == 0 || self.granule > 1 << 20 || !(1u64 << 20).is_multiple_of(self.granule) {
             return Err(Error::Usage(format!("--granule {}: give a divisor of 1MiB, such as 64KiB", self.granule)));
         }
-        let paper = World::paper(model.into(), Drive::load(&self.drive)?);
+        let paper = World::paper(model, Drive::load(&self.drive)?);
         let world = World {
             disk_bytes: self.size,
             granule_bytes: self.granule,
@@ -507,83 +501,75 @@ const COMPARED: [(&str, Measure); 3] = [
     ("writable at once (%)", |run| run.writable_percent),
 ];
 
-/// Aged disks: for each seed, one under every policy.
-struct Policies {
-    runs: Vec<PolicyRun>,
-    is_interrupted: bool,
+/// The runs of each policy, in the order of the policies.
+fn by_placement(runs: &[PolicyRun]) -> Vec<(&'static str, Vec<&PolicyRun>)> {
+    let mut policies: Vec<(&str, Vec<&PolicyRun>)> = Vec::new();
+    for run in runs {
+        match policies.iter_mut().find(|(placement, _)| *placement == run.placement) {
+            Some((_, runs)) => runs.push(run),
+            None => policies.push((run.placement, vec![run])),
+        }
+    }
+    policies
 }
 
-impl Policies {
-    /// The runs of each policy, in the order of the policies.
-    fn by_placement(&self) -> Vec<(&'static str, Vec<&PolicyRun>)> {
-        let mut policies: Vec<(&str, Vec<&PolicyRun>)> = Vec::new();
-        for run in &self.runs {
-            match policies.iter_mut().find(|(placement, _)| *placement == run.placement) {
-                Some((_, runs)) => runs.push(run),
-                None => policies.push((run.placement, vec![run])),
-            }
+fn policies_table(runs: &[PolicyRun]) -> Grid {
+    let [moved, stall, writable] = COMPARED.map(|(name, _)| name);
+    let mut grid = Grid::new(["placement", "disks", "full", moved, stall, writable]);
+    for (placement, runs) in by_placement(runs) {
+        let full = runs.iter().filter(|run| run.is_full).count();
+        let mut cells = vec![placement.to_string(), runs.len().to_string(), full.to_string()];
+        for (_, number) in COMPARED {
+            let spread = Spread::new(runs.iter().map(|run| number(run)));
+            cells.extend(spread.map(|spread| spread.text(1.0)));
         }
-        policies
+        grid.rows.push(cells);
     }
+    grid
+}
 
-    fn table(&self) -> Grid {
-        let [moved, stall, writable] = COMPARED.map(|(name, _)| name);
-        let mut grid = Grid::new(["placement", "disks", "full", moved, stall, writable]);
-        for (placement, runs) in self.by_placement() {
-            let full = runs.iter().filter(|run| run.is_full).count();
-            let mut cells = vec![placement.to_string(), runs.len().to_string(), full.to_string()];
-            for (_, number) in COMPARED {
-                let spread = Spread::new(runs.iter().map(|run| number(run)));
-                cells.extend(spread.map(|spread| spread.text(1.0)));
-            }
-            grid.rows.push(cells);
+/// Sentences on how each policy differs from the first. Runs are compared seed by seed, because both policies then place the same files.
+fn differences(runs: &[PolicyRun]) -> Vec<String> {
+    let policies = by_placement(runs);
+    let Some(((first, first_runs), others)) = policies.split_first() else { return Vec::new() };
+    let mut sentences = Vec::new();
+    for (other, runs) in others {
+        let mut differences = Vec::new();
+        for (name, number) in COMPARED {
+            let beside_partner = |run: &&PolicyRun| {
+                let partner = first_runs.iter().find(|partner| partner.seed == run.seed)?;
+                Some(number(run) - number(partner))
+            };
+            let Some(spread) = Spread::new(runs.iter().filter_map(beside_partner)) else { continue };
+            let more = if spread.mean > 0.0 { "higher" } else { "lower" };
+            let size = Spread { mean: spread.mean.abs(), ..spread };
+            // Told apart if the interval excludes zero.
+            differences.push(match size.mean > size.half && size.n > 1 {
+                true => format!("{name} {more} by {}", size.text(1.0)),
+                false => format!("{name} not told apart"),
+            });
         }
-        grid
+        sentences.push(format!("{other} beside {first}, seed by seed: {}.", differences.join("; ")));
     }
+    sentences
+}
 
-    /// Sentences on how each policy differs from the first. Runs are compared seed by seed, because both policies then place the same files.
-    fn differences(&self) -> Vec<String> {
-        let policies = self.by_placement();
-        let Some(((first, first_runs), others)) = policies.split_first() else { return Vec::new() };
-        let mut sentences = Vec::new();
-        for (other, runs) in others {
-            let mut differences = Vec::new();
-            for (name, number) in COMPARED {
-                let beside_partner = |run: &&PolicyRun| {
-                    let partner = first_runs.iter().find(|partner| partner.seed == run.seed)?;
-                    Some(number(run) - number(partner))
-                };
-                let Some(spread) = Spread::new(runs.iter().filter_map(beside_partner)) else { continue };
-                let more = if spread.mean > 0.0 { "higher" } else { "lower" };
-                let size = Spread { mean: spread.mean.abs(), ..spread };
-                // Told apart if the interval excludes zero.
-                differences.push(match size.mean > size.half && size.n > 1 {
-                    true => format!("{name} {more} by {}", size.text(1.0)),
-                    false => format!("{name} not told apart"),
-                });
-            }
-            sentences.push(format!("{other} beside {first}, seed by seed: {}.", differences.join("; ")));
-        }
-        sentences
-    }
+fn policies_text(runs: &[PolicyRun]) -> String {
+    let mut lines = vec![policies_table(runs).text()];
+    lines.extend(differences(runs));
+    lines.push("Means and their 95 % confidence intervals over seeds.\n".into());
+    lines.join("\n")
+}
 
-    fn text(&self) -> String {
-        let mut lines = vec![self.table().text()];
-        lines.extend(self.differences());
-        lines.push("Means and their 95 % confidence intervals over seeds.\n".into());
-        lines.join("\n")
-    }
-
-    fn record(&self) -> Value {
-        json!({
-            "schema": 1,
-            "version": VERSION,
-            "commit": COMMIT,
-            "interrupted": self.is_interrupted,
-            "runs": self.runs,
-            "differences": self.differences(),
-        })
-    }
+fn policies_record(runs: &[PolicyRun], is_interrupted: bool) -> Value {
+    json!({
+        "schema": 1,
+        "version": VERSION,
+        "commit": COMMIT,
+        "interrupted": is_interrupted,
+        "runs": runs,
+        "differences": differences(runs),
+    })
 }
 
 #[cfg(test)]

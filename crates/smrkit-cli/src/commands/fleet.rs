@@ -7,7 +7,7 @@ use smrkit_advise::fleet::FleetOptions;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, note_stand_ins, pretty, print};
+use crate::output::{OutputOptions, note_stand_ins, pretty};
 use crate::style;
 use smrkit_report::format::WIDTH;
 
@@ -32,7 +32,7 @@ pub struct Fleet {
 
 impl Fleet {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
+        let outputs = OutputOptions { json: self.json, report: None }.open()?;
         let interrupt = Interrupt::watch();
         let Some((answer, notes)) = self.asked.answer(&interrupt)? else {
             eprintln!("smrkit: interrupted before the drives' runs were finished, so there is no answer");
@@ -41,12 +41,8 @@ impl Fleet {
         note_stand_ins(notes.into_iter());
         // From now on the first Ctrl-C does not end the process, so that what is written is whole.
         interrupt.writing();
-        if !matches!(json, Some(JsonTarget::Stdout)) {
-            print(answer.screen(style::terminal().columns.unwrap_or(WIDTH)))?;
-        }
-        if let Some(json) = json {
-            json.write(pretty(&answer)?)?;
-        }
+        let text = || answer.screen(style::terminal().columns.unwrap_or(WIDTH));
+        outputs.write(text, || pretty(&answer), String::new)?;
         Ok(Done::All)
     }
 }

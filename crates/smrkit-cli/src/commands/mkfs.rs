@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use smrfs::device::Model;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
+use smrkit::settings::SettingChoice;
 use smrkit_live::image::ImageTarget;
 use smrkit_live::mount::control::path_value;
 use smrkit_live::volume::{CreatedVolume, Layout, MkfsOptions, mkfs};
+use smrkit_options::value::one_of;
 
 use crate::output::print_as;
 
@@ -32,8 +34,8 @@ pub struct Mkfs {
     #[arg(long, value_name = "DIR")]
     meta: Option<PathBuf>,
     /// The model of the host-managed disk.
-    #[arg(long, value_enum, default_value_t = ModelName::StrictAppend)]
-    model: ModelName,
+    #[arg(long, value_parser = one_of(&MODELS), default_value = "strict-append")]
+    model: Model,
     /// Size of the image [default: the size of the device or file].
     #[arg(long, value_parser = Bytes::from_str)]
     size: Option<Bytes>,
@@ -56,29 +58,21 @@ pub struct Mkfs {
     json: bool,
 }
 
-/// A model's name on the command line.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum ModelName {
-    /// Bands, each written from its start on.
-    StrictAppend,
-    /// Caveat-Scriptor: write anywhere, at the host's own risk.
-    Caveat,
-}
-
-impl From<ModelName> for Model {
-    fn from(name: ModelName) -> Model {
-        match name {
-            ModelName::StrictAppend => Model::StrictAppend,
-            ModelName::Caveat => Model::Caveat,
-        }
-    }
-}
+/// The models by their names.
+pub const MODELS: [SettingChoice<Model>; 2] = [
+    SettingChoice { value: Model::StrictAppend, name: "strict-append", meaning: "Bands, each written from its start on" },
+    SettingChoice {
+        value: Model::Caveat,
+        name: "caveat",
+        meaning: "Caveat-Scriptor: write anywhere, at the host's own risk",
+    },
+];
 
 impl Mkfs {
     pub fn execute(self) -> anyhow::Result<()> {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0);
         let layout = Layout {
-            model: self.model.into(),
+            model: self.model,
             size_bytes: self.size.map_or(0, |size| size.0),
             did_bytes: bytes(self.did),
             dpid_bytes: bytes(self.dpid),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::frame::rows;
@@ -50,8 +50,8 @@ pub struct Results {
     #[arg(long, conflicts_with = "compare")]
     intervals: bool,
     /// Format of the table.
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    #[arg(long, value_parser = ["table", "csv"], default_value = "table")]
+    format: String,
     /// Write the CSV table as Parquet.
     #[arg(long, value_name = "OUT.parquet", conflicts_with = "json")]
     parquet: Option<PathBuf>,
@@ -62,13 +62,6 @@ pub struct Results {
     /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
     json: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-enum TableFormat {
-    #[default]
-    Table,
-    Csv,
 }
 
 fn wanted(text: &str) -> Result<(String, String), Error> {
@@ -103,10 +96,10 @@ impl Results {
             frame()?.write(path, "table")?;
             return Ok(());
         }
-        print(match (self.format, &pairs) {
-            (TableFormat::Csv, _) => frame()?.csv(),
-            (TableFormat::Table, Some(pairs)) => pairs.text(),
-            (TableFormat::Table, None) => text_of(&rows, &keys, self.intervals)? + "\n",
+        print(match (self.format.as_str(), &pairs) {
+            ("csv", _) => frame()?.csv(),
+            (_, Some(pairs)) => pairs.text(),
+            (_, None) => text_of(&rows, &keys, self.intervals)? + "\n",
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::{Compared, RunRecorders};
 use smrkit::settings::Warmup;
@@ -34,14 +34,6 @@ const RECORDED_OPTIONS: [&str; 10] = [
     "from_state",
 ];
 
-/// Detail of a run in `--json`.
-#[derive(Clone, Copy, Default, ValueEnum)]
-enum JsonDetail {
-    #[default]
-    Full,
-    Summary,
-}
-
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -62,8 +54,8 @@ pub struct RunCommand {
     #[command(flatten)]
     asked: RunOptions,
     /// Results with or without time series, surfaces and distributions. Without: a few kilobytes a run.
-    #[arg(long, value_enum, default_value_t)]
-    json_detail: JsonDetail,
+    #[arg(long, value_parser = ["full", "summary"], default_value = "full")]
+    json_detail: String,
     /// Write a row for each request, as Parquet. Of one run.
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
@@ -147,9 +139,9 @@ impl RunCommand {
         interrupt.writing();
         // The results are written before the tables of requests and accesses, in case the disk gets full.
         let (runs, measured) = (&outcomes.runs, outcomes.measured.as_ref());
-        let record = || match self.json_detail {
-            JsonDetail::Full => pretty(&outcomes),
-            JsonDetail::Summary => serde_json::to_string(&outcomes.summary()),
+        let record = || match self.json_detail.as_str() {
+            "summary" => serde_json::to_string(&outcomes.summary()),
+            _ => pretty(&outcomes),
         };
         let written = outputs.write(
             || text_for(runs, measured, style::terminal()),
