@@ -141,9 +141,13 @@ struct Gathered {
     /// Requests by their sectors.
     read_sizes: BTreeMap<u32, u64>,
     write_sizes: BTreeMap<u32, u64>,
-    rate: Rate,
     /// Reads and writes that begin where the one before on their volume ended.
     followers: u64,
+    /// Times of the first row, of the row before, and the latest.
+    start_ns: Option<u64>,
+    previous_ns: Option<u64>,
+    latest_ns: u64,
+    gaps: LatencyCounts,
 }
 
 #[derive(Default)]
@@ -183,11 +187,34 @@ impl Gathered {
                 self.info.discarded_bytes += bytes;
             }
         }
-        self.rate.count(request, new_sectors);
+        self.arrive(request, new_sectors);
         // Flushes and discards leave the order of reads and writes as it is.
         if matches!(request.op, Op::Read | Op::Write) {
             self.follow(request);
         }
+    }
+
+    /// Counts the request among the arrivals and in its window of the series; `new_sectors` of it were written for the first time.
+    fn arrive(&mut self, request: &Request, new_sectors: u64) {
+        let (time, TraceInfo { arrivals, rate, .. }) = (request.time.0, &mut self.info);
+        let start_ns = *self.start_ns.get_or_insert(time);
+        if let Some(previous_ns) = self.previous_ns.replace(time) {
+            arrivals.out_of_order_rows += u64::from(time < previous_ns);
+            // `Op::Read` stands for all operations: gaps have one total.
+            self.gaps.record(Op::Read, time.saturating_sub(previous_ns));
+        } else {
+            arrivals.first_ns = time;
+        }
+        arrivals.first_ns = arrivals.first_ns.min(time);
+        self.latest_ns = self.latest_ns.max(time);
+        let (at, bytes) = (rate.window(time.saturating_sub(start_ns)), u64::from(request.sectors) * SECTOR_BYTES);
+        rate.requests[at] += 1;
+        match request.op {
+            Op::Read => rate.read_bytes[at] += bytes,
+            Op::Write => rate.written_bytes[at] += bytes,
+            Op::Flush | Op::Discard => {}
+        }
+        rate.first_written_bytes[at] += new_sectors * SECTOR_BYTES;
     }
 
     /// Counts the request among the sequential runs of its volume.
@@ -215,7 +242,9 @@ impl Gathered {
         let written_sectors = written_bytes / SECTOR_BYTES;
         // Saturating, because a request may end beyond the last sector that a set can hold.
         let rewritten = written_sectors.saturating_sub(written.len());
-        let (rate, arrivals) = self.rate.finish();
+        let span_ns = self.latest_ns.saturating_sub(self.info.arrivals.first_ns);
+        let per_second = |count: u64, ns: u64| count as f64 / (ns as f64 / 1e9);
+        let busiest = self.info.rate.requests.iter().max();
         let volumes = self.volumes.into_iter().zip(0..=u16::MAX).map(|(state, index)| VolumeInfo {
             index,
             number: u64::from(index),
@@ -241,8 +270,13 @@ impl Gathered {
             read_sizes: Sizes::from_counts(&self.read_sizes),
             write_sizes: Sizes::from_counts(&self.write_sizes),
             sequential: Sequential { share: share(followers, reads + writes), ..self.info.sequential },
-            arrivals,
-            rate,
+            arrivals: Arrivals {
+                span_ns,
+                mean_requests_per_s: (span_ns > 0).then(|| per_second(requests, span_ns)),
+                peak_requests_per_s: busiest.map(|&count| per_second(count, self.info.rate.window_ns)),
+                gap_ns: self.gaps.list().summary().all,
+                ..self.info.arrivals
+            },
             volumes: volumes.filter(|volume| volume.requests > 0).collect(),
             ..self.info
         }
@@ -378,6 +412,20 @@ impl RateSeries {
     fn columns(&mut self) -> [&mut Vec<u64>; 4] {
         [&mut self.requests, &mut self.read_bytes, &mut self.written_bytes, &mut self.first_written_bytes]
     }
+
+    /// The window of a moment. Joins windows in pairs if it would be beyond the last.
+    fn window(&mut self, since_start_ns: u64) -> usize {
+        // Doubling keeps what was counted exact, which another division of the time would not.
+        while since_start_ns / self.window_ns >= WINDOWS as u64 {
+            self.window_ns *= 2;
+            self.columns().into_iter().for_each(join_pairs);
+        }
+        let at = (since_start_ns / self.window_ns) as usize;
+        if at >= self.requests.len() {
+            self.columns().into_iter().for_each(|column| column.resize(at + 1, 0));
+        }
+        at
+    }
 }
 
 /// When requests arrive.
@@ -395,74 +443,6 @@ pub struct Arrivals {
     pub gap_ns: Latency,
     /// Rows whose time lies before the row above; their gap counts as 0.
     pub out_of_order_rows: u64,
-}
-
-/// Gathers the series and the gaps.
-#[derive(Default)]
-struct Rate {
-    series: RateSeries,
-    start_ns: Option<u64>,
-    previous_ns: Option<u64>,
-    earliest_ns: u64,
-    latest_ns: u64,
-    gaps: LatencyCounts,
-    out_of_order_rows: u64,
-}
-
-impl Rate {
-    /// Counts a request, `new_sectors` of which were written for the first time.
-    fn count(&mut self, request: &Request, new_sectors: u64) {
-        let time = request.time.0;
-        let start_ns = *self.start_ns.get_or_insert(time);
-        if let Some(previous_ns) = self.previous_ns.replace(time) {
-            self.out_of_order_rows += u64::from(time < previous_ns);
-            let gap = time.saturating_sub(previous_ns);
-            // `Op::Read` stands for all operations: gaps have one total.
-            self.gaps.record(Op::Read, gap);
-        } else {
-            self.earliest_ns = time;
-        }
-        self.earliest_ns = self.earliest_ns.min(time);
-        self.latest_ns = self.latest_ns.max(time);
-        let at = self.window(time.saturating_sub(start_ns));
-        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
-        self.series.requests[at] += 1;
-        match request.op {
-            Op::Read => self.series.read_bytes[at] += bytes,
-            Op::Write => self.series.written_bytes[at] += bytes,
-            Op::Flush | Op::Discard => {}
-        }
-        self.series.first_written_bytes[at] += new_sectors * SECTOR_BYTES;
-    }
-
-    /// The window of a moment. Joins windows in pairs if it would be beyond the last.
-    fn window(&mut self, since_start_ns: u64) -> usize {
-        // Doubling keeps what was counted exact, which another division of the time would not.
-        while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
-            self.series.window_ns *= 2;
-            self.series.columns().into_iter().for_each(join_pairs);
-        }
-        let at = (since_start_ns / self.series.window_ns) as usize;
-        if at >= self.series.requests.len() {
-            self.series.columns().into_iter().for_each(|column| column.resize(at + 1, 0));
-        }
-        at
-    }
-
-    fn finish(self) -> (RateSeries, Arrivals) {
-        let span_ns = self.latest_ns.saturating_sub(self.earliest_ns);
-        let rows = self.series.requests.iter().sum::<u64>() as f64;
-        let busiest = self.series.requests.iter().max().map(|&count| count as f64);
-        let arrivals = Arrivals {
-            first_ns: self.earliest_ns,
-            span_ns,
-            mean_requests_per_s: (span_ns > 0).then(|| rows / (span_ns as f64 / 1e9)),
-            peak_requests_per_s: busiest.map(|count| count / (self.series.window_ns as f64 / 1e9)),
-            gap_ns: self.gaps.list().summary().all,
-            out_of_order_rows: self.out_of_order_rows,
-        };
-        (self.series, arrivals)
-    }
 }
 
 fn join_pairs(column: &mut Vec<u64>) {
