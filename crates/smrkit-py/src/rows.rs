@@ -1,17 +1,15 @@
 //! Tables for Python, which it takes as Arrow: a row for each request or physical access of a run, or each request of a trace.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use smrkit::experiment::pool::{RecorderOf, RequestSink};
 use smrkit::request::Request;
-use smrkit::stats::counts::RequestRow;
 use smrkit_trace::parquet::table::{Column, batch, numbers, operations};
-use smrkit_trace::rows::{MemberAccess, Row, recorders};
+use smrkit_trace::rows::Row;
 
 /// A table in columns, as a list of batches.
 #[pyclass(frozen)]
@@ -90,39 +88,18 @@ pub const TRACED: &[Column<Request>] = &[
     ("volume", |rows| numbers::<UInt16Type, _>(rows, |row| row.volume)),
 ];
 
-/// A table that a run fills.
-#[derive(Clone)]
-pub struct Shared<R: 'static>(Arc<Mutex<Parts<R>>>);
-
-impl<R: Row> Default for Shared<R> {
-    fn default() -> Shared<R> {
-        Shared(Arc::new(Mutex::new(Parts::new(R::COLUMNS))))
-    }
+/// A table that a run fills from its threads.
+pub fn shared<R: Row>() -> Arc<Mutex<Parts<R>>> {
+    Arc::new(Mutex::new(Parts::new(R::COLUMNS)))
 }
 
-impl<R: Row> Shared<R> {
-    fn lock(&self) -> MutexGuard<'_, Parts<R>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the rows so far.
-    pub fn take(&self) -> Rows {
-        std::mem::replace(&mut *self.lock(), Parts::new(R::COLUMNS)).table()
-    }
+/// Returns a function that appends a row to a shared table.
+pub fn appending<R: Row + Send>(table: &Arc<Mutex<Parts<R>>>) -> impl Fn(R) + Clone + Send + use<R> {
+    let table = Arc::clone(table);
+    move |row| table.lock().unwrap_or_else(PoisonError::into_inner).push(row)
 }
 
-impl Shared<RequestRow> {
-    /// Returns a sink that adds the requests of a run.
-    pub fn sink(&self) -> RequestSink {
-        let table = self.clone();
-        Box::new(move |row: &RequestRow| table.lock().push(*row))
-    }
-}
-
-impl Shared<MemberAccess> {
-    /// Returns recorders that add the physical accesses of a run.
-    pub fn recorders(&self) -> RecorderOf {
-        let table = self.clone();
-        recorders(move |access| table.lock().push(access))
-    }
+/// Takes the rows of a shared table.
+pub fn taken<R: Row>(table: &Mutex<Parts<R>>) -> Rows {
+    std::mem::replace(&mut *table.lock().unwrap_or_else(PoisonError::into_inner), Parts::new(R::COLUMNS)).table()
 }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
-use smrkit::experiment::pool::Monitor;
+use smrkit::experiment::pool::{Monitor, RequestSink};
 use smrkit::stats::counts::RequestRow;
 use smrkit::units::Nanos;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{COMMIT, pairs};
 use smrkit_trace::latencies::with_measured;
-use smrkit_trace::rows::{MemberAccess, RowFiles};
+use smrkit_trace::rows::{MemberAccess, RowFiles, recorders};
 
 use crate::error::Raised;
 use crate::layer;
 use crate::outcomes::Outcomes;
 use crate::requests::Requests;
-use crate::rows::{Rows, Shared};
+use crate::rows::{Rows, appending, shared, taken};
 use crate::watch::watched;
 
 /// Outcomes, latencies and accesses.
@@ -49,11 +49,14 @@ pub fn compare(
     let (until, window) = (until_ns.map(Nanos), window_ns.map(Nanos));
     let options = RunOptions { until, window, used_sectors, ..options };
     let demand = requests.map(|requests| requests.get().demand());
-    let latencies = latencies.then(Shared::<RequestRow>::default);
-    let accesses = accesses.then(Shared::<MemberAccess>::default);
+    let (latencies, accesses) = (latencies.then(shared::<RequestRow>), accesses.then(shared::<MemberAccess>));
+    let sink = |table| -> RequestSink {
+        let append = appending(table);
+        Box::new(move |row: &RequestRow| append(*row))
+    };
     let mut records = RunRecorders {
-        requests: latencies.as_ref().map(Shared::<RequestRow>::sink),
-        accesses: accesses.as_ref().map(Shared::<MemberAccess>::recorders),
+        requests: latencies.as_ref().map(sink),
+        accesses: accesses.as_ref().map(|table| recorders(appending(table))),
         state: None,
     };
     let mut files = RowFiles::default();
@@ -79,8 +82,7 @@ pub fn compare(
     };
     let outcomes = watched_or_here(py, in_python, progress.as_ref(), run)?;
     files.finish().raised(py)?;
-    let (latencies, accesses) = (latencies.map(|rows| rows.take()), accesses.map(|rows| rows.take()));
-    Ok((Outcomes(Arc::new(outcomes)), latencies, accesses))
+    Ok((Outcomes(Arc::new(outcomes)), latencies.map(|table| taken(&table)), accesses.map(|table| taken(&table))))
 }
 
 /// Python's name for an option.
