@@ -20,9 +20,14 @@ use crate::error::Raised;
 
 const NAME: &str = "requests";
 
-/// The requests of a table.
+/// The requests of a table, a demand on a disk that has room for all of them.
 #[pyclass(frozen)]
-pub struct Requests(TableDemand);
+#[derive(Clone)]
+pub struct Requests {
+    requests: Arc<[Request]>,
+    /// Why the requests can't be replayed by their times, if the table has none.
+    timeless: Option<String>,
+}
 
 #[pymethods]
 impl Requests {
@@ -37,35 +42,27 @@ impl Requests {
             }
             Err(_) => batches_from_stream(table)?,
         };
-        Ok(Requests(demand(&batches, &schema).raised(py)?))
+        requests(&batches, &schema).raised(py)
     }
 
     fn __len__(&self) -> usize {
-        self.0.requests.len()
+        self.requests.len()
     }
 }
 
 impl Requests {
     /// The requests.
     pub fn rows(&self) -> &[Request] {
-        &self.0.requests
+        &self.requests
     }
 
     /// The demand.
     pub fn demand(&self) -> Arc<dyn Demand> {
-        Arc::new(self.0.clone())
+        Arc::new(self.clone())
     }
 }
 
-/// A demand for the requests of a table, on a disk that has room for all of them.
-#[derive(Clone)]
-struct TableDemand {
-    requests: Arc<[Request]>,
-    /// Why the requests can't be replayed by their times, if the table has none.
-    timeless: Option<String>,
-}
-
-impl Demand for TableDemand {
+impl Demand for Requests {
     fn least_sectors(&self) -> Result<Option<u64>, Error> {
         Ok(Some(self.requests.iter().map(|request| request.end().0).max().unwrap_or(0)))
     }
@@ -163,7 +160,7 @@ fn wrong(py: Python, message: &str) -> PyErr {
 }
 
 /// Reads the requests of all batches. An invalid value is an error that names its row.
-fn demand(batches: &[RecordBatch], schema: &Schema) -> Result<TableDemand, Error> {
+fn requests(batches: &[RecordBatch], schema: &Schema) -> Result<Requests, Error> {
     let columns = TableColumns::of(schema).map_err(|what| Error::input(NAME, what))?;
     let mut origin = None;
     let mut requests = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
@@ -184,5 +181,5 @@ fn demand(batches: &[RecordBatch], schema: &Schema) -> Result<TableDemand, Error
     }
     let names = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
     let timeless = columns.time.is_none().then(|| format!("no column of times among {names}: {NO_TIMES}"));
-    Ok(TableDemand { requests: requests.into(), timeless })
+    Ok(Requests { requests: requests.into(), timeless })
 }
