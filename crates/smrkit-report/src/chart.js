@@ -183,7 +183,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   return { svg, x, y, plot };
 }
 
-function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, dots }, x, y, theme) {
+function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed }, x, y, theme) {
   const parent = element(inside, 'g', { class: 'series', 'data-name': name });
   const stroke = theme.colour(colour);
   let path = '';
@@ -193,7 +193,7 @@ function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, dots },
     if (value === null) { isNew = true; return; }
     const [at, down] = [x(xs[i]).toFixed(1), y(value).toFixed(1)];
     path += isNew ? `M${at} ${down}` : steps ? `H${at}V${down}` : `L${at} ${down}`;
-    if (dots || (isNew && (ys[i + 1] ?? null) === null)) element(parent, 'circle', { cx: at, cy: down, r: 3.5, fill: stroke });
+    if (isNew && (ys[i + 1] ?? null) === null) element(parent, 'circle', { cx: at, cy: down, r: 3.5, fill: stroke });
     isNew = false;
   });
   const dash = dashed ? { 'stroke-dasharray': '6 4' } : {};

@@ -92,29 +92,18 @@ pub struct Series {
 
 /// The way the points of a series are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// Straight lines.
-    Line,
-    /// Straight broken lines.
-    Dashed,
-    /// The value holds until the next point.
-    Step,
-    /// The value holds until the next point; broken.
-    DashedStep,
-    /// Lines with a dot at each point.
-    Marked,
+pub struct Style {
+    /// The value holds until the next point; otherwise lines are straight.
+    pub steps: bool,
+    /// The lines are broken.
+    pub dashed: bool,
 }
 
 impl Style {
-    /// True for a broken line.
-    pub fn dashed(self) -> bool {
-        matches!(self, Style::Dashed | Style::DashedStep)
-    }
-
-    /// True if a value holds until the next point.
-    pub fn steps(self) -> bool {
-        matches!(self, Style::Step | Style::DashedStep)
-    }
+    /// Lines from point to point.
+    pub const LINE: Style = Style { steps: false, dashed: false };
+    /// Lines of values that hold until the next.
+    pub const STEPS: Style = Style { steps: true, dashed: false };
 }
 
 /// A part of stacked bars.
@@ -150,11 +139,6 @@ impl Figure {
     ) -> Figure {
         let panels: Vec<Panel> = panels.into_iter().filter(|panel| !panel.is_empty()).collect();
         Figure::new(name, title, if panels.is_empty() { nothing } else { note }, panels)
-    }
-
-    /// A figure with one panel of lines.
-    pub fn lines(name: &str, title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
-        Figure::new(name, title, "", [Panel::lines(None, x, y, series)])
     }
 
     /// Sets one horizontal range for all panels, so that they can be compared from top to bottom.
@@ -282,13 +266,6 @@ impl BarPart {
     /// True if it is longer than 0 in some row.
     pub(crate) fn is_drawn(&self) -> bool {
         self.values.iter().any(|&value| value > 0.0)
-    }
-}
-
-impl Series {
-    /// A series in the nth colour.
-    pub fn nth(n: usize, name: impl Into<String>, style: Style, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), colour: Colour::nth(n), style, points }
     }
 }
 

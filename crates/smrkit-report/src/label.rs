@@ -6,7 +6,7 @@ use smrkit::layer::BASELINE;
 use smrkit::stats::measured::Measured;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
-use crate::figure::{Colour, Style};
+use crate::figure::Colour;
 use crate::format;
 
 /// The runs, and after them the measured drive, if there is one, as an outcome with the host's view only.
@@ -115,37 +115,17 @@ pub fn scalar(value: &Scalar) -> String {
     }
 }
 
-/// A run's colour, and whether its lines are broken: `in-place` is grey, the others take the palette in turn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LineStyle {
-    /// The colour.
-    pub colour: Colour,
-    dashed: bool,
-}
-
-impl LineStyle {
-    /// The style of a line of values that hold until the next.
-    pub fn steps(self) -> Style {
-        if self.dashed { Style::DashedStep } else { Style::Step }
-    }
-
-    /// The style of a line from point to point.
-    pub fn line(self) -> Style {
-        if self.dashed { Style::Dashed } else { Style::Line }
-    }
-}
-
-/// The style of each run.
-pub fn line_styles(runs: &[Outcome]) -> Vec<LineStyle> {
+/// The colour of each run, and whether its lines are broken: `in-place` is grey, the others take the palette in turn.
+pub fn line_styles(runs: &[Outcome]) -> Vec<(Colour, bool)> {
     let (mut baselines, mut others) = (0, 0);
     let style = |run: &Outcome| match run.layer == BASELINE {
         true => {
             baselines += 1;
-            LineStyle { colour: Colour::GREY, dashed: baselines > 1 }
+            (Colour::GREY, baselines > 1)
         }
         false => {
             others += 1;
-            LineStyle { colour: Colour::nth(others - 1), dashed: others > Colour::PALETTE.len() }
+            (Colour::nth(others - 1), others > Colour::PALETTE.len())
         }
     };
     runs.iter().map(style).collect()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use smrkit::stats::measured::Measured;
 use smrkit::stats::outcome::Outcome;
 
-use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style};
+use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series};
 use crate::format::escape;
 use crate::grid::Grid;
 use crate::label::{beside, distinct};
@@ -274,7 +274,7 @@ fn key((number, key): (usize, &Key)) -> String {
             "<span class=\"key\"><i class=\"part\" data-colour=\"{plain}\" style=\"color:{colour}\"></i>{name}</span>"
         ),
         Some(style) => {
-            let class = if style.dashed() { "dashed" } else { "solid" };
+            let class = if style.dashed { "dashed" } else { "solid" };
             format!(
                 "<button class=\"key\" data-key=\"{number}\" aria-pressed=\"true\"><i class=\"{class}\" \
                  data-colour=\"{plain}\" style=\"color:{colour}\"></i>{name}</button>"
@@ -360,8 +360,8 @@ fn series(panel: &Panel, series: &Series, key: Option<usize>) -> Value {
     }
     let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(x, y)| (rounded(x), rounded(y))).unzip();
     json!({
-        "key": key, "name": series.name, "colour": series.colour.hex(), "steps": series.style.steps(),
-        "dashed": series.style.dashed(), "dots": series.style == Style::Marked, "x": x, "y": y,
+        "key": key, "name": series.name, "colour": series.colour.hex(), "steps": series.style.steps,
+        "dashed": series.style.dashed, "x": x, "y": y,
     })
 }
 

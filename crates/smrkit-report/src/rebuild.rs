@@ -3,10 +3,10 @@
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 
-use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, gapped};
+use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
 use crate::grid::{Column, Grid};
-use crate::label::{LineStyle, line_styles, named};
+use crate::label::{line_styles, named};
 
 /// Work of a drive: its name, its colour, and the time that it took.
 pub type BusyWork = (&'static str, Colour, fn(&BusyTimes) -> u64);
@@ -26,7 +26,8 @@ struct RebuiltRun<'a> {
     run: &'a Outcome,
     rebuild: &'a Rebuild,
     name: String,
-    style: LineStyle,
+    /// Its colour, and whether its lines are broken.
+    line: (Colour, bool),
 }
 
 /// The table of rebuilds and scrubs; `None` if no run had one.
@@ -58,7 +59,7 @@ pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     let runs = named(runs).zip(line_styles(runs));
     let all: Vec<RebuiltRun> = runs
-        .filter_map(|((name, run), style)| Some(RebuiltRun { run, rebuild: run.rebuild.as_ref()?, name, style }))
+        .filter_map(|((name, run), line)| Some(RebuiltRun { run, rebuild: run.rebuild.as_ref()?, name, line }))
         .collect();
     if all.is_empty() { Vec::new() } else { vec![course(&all), busy(&all)] }
 }
@@ -71,13 +72,13 @@ fn course(all: &[RebuiltRun]) -> Figure {
     let lines = |of: &dyn Fn(&RebuiltRun) -> Series| -> Body {
         Body::Lines(all.iter().map(of).filter(|series| !series.points.is_empty()).collect())
     };
-    let share = lines(&|RebuiltRun { rebuild, name, style, .. }| {
+    let share = lines(&|&RebuiltRun { rebuild, ref name, line: (colour, dashed), .. }| {
         let points = shares(rebuild).into_iter().map(|(s, share)| (s / unit_s, share)).collect();
-        Series { name: name.clone(), colour: style.colour, style: style.line(), points }
+        Series { name: name.clone(), colour, style: Style { dashed, ..Style::LINE }, points }
     });
-    let latency = lines(&|RebuiltRun { run, rebuild, name, style }| {
+    let latency = lines(&|&RebuiltRun { run, rebuild, ref name, line: (colour, dashed) }| {
         let points = slowest(run, rebuild).into_iter().map(|(s, latency)| (s / unit_s, latency)).collect();
-        Series { name: name.clone(), colour: style.colour, style: style.steps(), points }
+        Series { name: name.clone(), colour, style: Style { dashed, ..Style::STEPS }, points }
     });
     let panel = |title: &str, y: Axis, body| Panel::new(Some(title), x(), y, body);
     let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);

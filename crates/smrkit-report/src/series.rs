@@ -13,7 +13,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
-use crate::label::{LineStyle, beside, line_styles, names};
+use crate::label::{beside, line_styles, names};
 use crate::rebuild;
 
 /// Colours of the causes, in the order of their numbers.
@@ -81,7 +81,7 @@ type Points = Vec<(f64, f64)>;
 struct All<'a> {
     runs: &'a [Outcome],
     names: Vec<String>,
-    line_styles: Vec<LineStyle>,
+    line_styles: Vec<(Colour, bool)>,
 }
 
 impl All<'_> {
@@ -95,7 +95,7 @@ impl All<'_> {
 
     fn latency(&self) -> Figure {
         let panel = |title: &str, histogram: fn(&Outcome) -> &Vec<(u64, u64)>| {
-            let lines = self.series(LineStyle::steps, |run| slower_than(histogram(run)));
+            let lines = self.series(Style::STEPS, |run| slower_than(histogram(run)));
             let x = Axis::log("Latency (logarithmic)", Numbers::Time);
             Panel::lines(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), lines)
         };
@@ -108,7 +108,7 @@ impl All<'_> {
 
     fn iops(&self) -> Figure {
         let iops = |run: &Outcome| self.per_second(run, &run.timeline.requests);
-        let panels = self.over_time(None, Axis::linear("Requests per second"), &[], LineStyle::steps, iops);
+        let panels = self.over_time(None, Axis::linear("Requests per second"), &[], Style::STEPS, iops);
         let note = "Requests completed in each window of time.";
         Figure::of_data("iops", "Requests per second", note, panels, NO_WINDOW)
     }
@@ -121,7 +121,7 @@ impl All<'_> {
         };
         let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
         let guides = [(7.0, "7 s".into()), (30.0, "30 s".into())];
-        let panels = self.over_time(None, y, &guides, LineStyle::steps, longest_s);
+        let panels = self.over_time(None, y, &guides, Style::STEPS, longest_s);
         let note = "The slowest request completed in each window. The marks are usual timeouts: RAID gives up on a disk \
                     after about 7 s, Linux after 30 s.";
         Figure::of_data("longest", "Longest request", note, panels, NO_WINDOW)
@@ -136,7 +136,7 @@ impl All<'_> {
             gapped(&rates.map(|(at, rate)| (at, if rate > 0.0 { rate } else { f64::NAN })).collect::<Points>())
         };
         let y = Axis::log("Bytes a second (logarithmic)", Numbers::Bytes);
-        let panels = self.over_time(None, y, &[], LineStyle::steps, bytes_per_s);
+        let panels = self.over_time(None, y, &[], Style::STEPS, bytes_per_s);
         let note = "Bytes read and written a second in each window of time, on a logarithmic axis. Gaps are windows in which no request \
                     was completed.";
         Figure::of_data("rates", "How fast over time", note, panels, NO_WINDOW)
@@ -151,7 +151,7 @@ impl All<'_> {
                 false => Vec::new(),
             };
             let y = Axis::linear(format!("{title} (MB/s)"));
-            self.over_time(Some(title), y, &[], LineStyle::steps, mb_per_s)
+            self.over_time(Some(title), y, &[], Style::STEPS, mb_per_s)
         };
         let panels = [
             panels("Read", |r| &r.timeline.read_bytes),
@@ -169,7 +169,7 @@ impl All<'_> {
 
     fn cache_fill(&self) -> Figure {
         let percent = |run: &Outcome| self.gauge(run, &run.timeline.cache_fill, 100.0);
-        let panels = self.over_time(None, Axis::linear("Persistent cache in use (%)"), &[], LineStyle::line, percent);
+        let panels = self.over_time(None, Axis::linear("Persistent cache in use (%)"), &[], Style::LINE, percent);
         let note = "How full the persistent cache is at the end of each window.";
         Figure::of_data("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
     }
@@ -184,7 +184,7 @@ impl All<'_> {
             let unit = self.runs.iter().find_map(|run| run.timeline.gauge_units.get(key));
             let words = gauge_words(key);
             let y = Axis { numbers: gauge_numbers(unit.copied()), ..Axis::linear(words.as_str()) };
-            Panel::lines(Some(&words), self.time_axis(), y, self.series(LineStyle::line, values))
+            Panel::lines(Some(&words), self.time_axis(), y, self.series(Style::LINE, values))
         };
         let note = "Values that the layers report at the end of each window.";
         let panels = keys.into_iter().map(panel);
@@ -255,7 +255,7 @@ impl All<'_> {
         title: Option<&str>,
         y: Axis,
         guides: &[(f64, String)],
-        style: fn(LineStyle) -> Style,
+        style: Style,
         points: impl Fn(&Outcome) -> Points,
     ) -> Vec<Panel> {
         let series = self.series(style, points);
@@ -280,10 +280,11 @@ impl All<'_> {
     }
 
     /// A series for each run, in its colour; runs without points are left out.
-    fn series(&self, style: fn(LineStyle) -> Style, points: impl Fn(&Outcome) -> Points) -> Vec<Series> {
-        let series = self.runs.iter().zip(&self.names).zip(&self.line_styles).map(|((run, name), own)| {
-            let (name, colour, style) = (name.clone(), own.colour, style(*own));
-            Series { name, colour, style, points: points(run) }
+    fn series(&self, style: Style, points: impl Fn(&Outcome) -> Points) -> Vec<Series> {
+        let runs = self.runs.iter().zip(&self.names).zip(&self.line_styles);
+        let series = runs.map(|((run, name), &(colour, dashed))| {
+            let style = Style { dashed, ..style };
+            Series { name: name.clone(), colour, style, points: points(run) }
         });
         series.filter(|s| !s.points.is_empty()).collect()
     }

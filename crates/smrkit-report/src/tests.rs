@@ -14,6 +14,11 @@ use crate::page::{Card, Section};
 use crate::{format, label, page, series, table};
 use example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 
+/// A series in the nth colour.
+fn line(n: usize, name: &str, style: Style, points: Vec<(f64, f64)>) -> Series {
+    Series { name: name.into(), colour: Colour::nth(n), style, points }
+}
+
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
     let sweep = || (1..=12).map(set_assoc);
@@ -225,7 +230,7 @@ fn runs_of_one_name_are_numbered() {
 #[test]
 fn in_place_is_grey_and_does_not_use_up_a_colour() {
     let styles = label::line_styles(&[set_assoc(1), in_place(), rmw()]);
-    assert_eq!(styles[1].colour, crate::figure::Colour::GREY);
+    assert_eq!(styles[1].0, crate::figure::Colour::GREY);
     assert_eq!(styles[0], label::line_styles(&[in_place(), set_assoc(1)])[1]);
     let many: Vec<Outcome> = (1..=12).map(set_assoc).collect();
     let styles = label::line_styles(&many);
@@ -388,8 +393,8 @@ fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
         let body = Body::Bars { rows: vec!["row".into()], totals: vec![String::new()], parts };
         Panel::new(None, Axis::linear("x"), Axis::default(), body)
     };
-    let mut figure = Figure::lines("bars", "Bars", Axis::linear("x"), Axis::default(), vec![]);
-    figure.panels = vec![panel([1.0, 0.0, 2.0]), panel([1.0, 1.0, 1.0])];
+    let panels = [panel([1.0, 0.0, 2.0]), panel([1.0, 1.0, 1.0])];
+    let mut figure = Figure::new("bars", "Bars", "", panels);
     let keys = |figure: &Figure| figure.legend().into_iter().map(|key| key.name).collect::<Vec<_>>().join(" ");
     assert_eq!(keys(&figure), "of-host of-destage of-clean");
     figure.panels = vec![panel([1.0, 0.0, 2.0])];
@@ -397,16 +402,11 @@ fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
 }
 
 #[test]
-fn other_commands_draw_lines_and_points_and_pages_of_tables() {
-    let ours = Series::nth(0, "ours", Style::Marked, vec![(1.0, 3.8), (2.0, 3.4), (3.0, 3.1)]);
-    let paper = Series::nth(1, "the paper", Style::Line, vec![(1.0, 3.9), (3.0, 3.0)]);
-    let figure = Figure::lines(
-        "figure5",
-        "Figure 5",
-        Axis::tight("Cache (%)"),
-        Axis::log("Latency", Numbers::Time),
-        vec![ours, paper],
-    );
+fn other_commands_draw_lines_and_pages_of_tables() {
+    let ours = line(0, "ours", Style::STEPS, vec![(1.0, 3.8), (2.0, 3.4), (3.0, 3.1)]);
+    let paper = line(1, "the paper", Style::LINE, vec![(1.0, 3.9), (3.0, 3.0)]);
+    let (x, y) = (Axis::tight("Cache (%)"), Axis::log("Latency", Numbers::Time));
+    let figure = Figure::new("figure5", "Figure 5", "", [Panel::lines(None, x, y, [ours, paper])]);
     let mut items = Grid::new(["item", "paper", "ours", "unit", "verdict", "reason"]);
     items.rows.push(["overloading", "3.809", "3.809", "", "agree", ""].map(str::to_string).into());
     items.rows.push(["reads", "10", "12", "s", "differs", "the trace is not public"].map(str::to_string).into());

@@ -10,11 +10,12 @@ use super::*;
 
 /// Lines of every style with a guide and a gap, and bars; the note and the legend take several lines.
 fn small() -> Figure {
-    let styles = [Style::Line, Style::Dashed, Style::Step, Style::DashedStep, Style::Marked];
-    let series = styles.into_iter().enumerate().map(|(number, style)| {
+    let styles = ["Line", "Dashed", "Step", "DashedStep", "Line again"];
+    let series = styles.into_iter().enumerate().map(|(number, words)| {
+        let style = Style { steps: words.contains("Step"), dashed: words.contains("Dashed") };
         let low = number as f64;
         let points = vec![(0.0, low), (2.0, low + 3.0), (3.0, f64::NAN), (4.0, 1.0), (8.0, low)];
-        Series::nth(number, format!("a series with a long name and the style {style:?}"), style, points)
+        line(number, &format!("a series with a long name and the style {words}"), style, points)
     });
     let mut lines = Panel::new(
         Some("Lines"),
@@ -86,7 +87,13 @@ fn sums(figure: &Figure) -> String {
             .map(|s| {
                 let (x, y) = s.points.iter().copied().filter(|point| !point.1.is_nan()).unzip();
                 let (x, y) = (text(&panel.x.numbers, x), text(&panel.y.numbers, y));
-                format!("  {}, {:?}: {} points, x {x}, y {y}\n", s.name, s.style, s.points.len())
+                let dashed = if s.style.dashed { "Dashed" } else { "" };
+                let style = match (s.style.steps, s.style.dashed) {
+                    (true, _) => format!("{dashed}Step"),
+                    (false, true) => dashed.into(),
+                    (false, false) => "Line".into(),
+                };
+                format!("  {}, {style}: {} points, x {x}, y {y}\n", s.name, s.points.len())
             })
             .collect::<String>(),
         Body::Bars { rows, totals, parts } => parts
@@ -121,7 +128,7 @@ fn figures_of_arrays_and_rebuilds_show_what_they_did() {
 
 /// A line over two axes, with few points or many, none, or one.
 fn plain(x: Axis, y: Axis, points: Vec<(f64, f64)>) -> Panel {
-    Panel::new(None, x, y, Body::Lines(vec![Series::nth(1, "it", Style::Marked, points)]))
+    Panel::new(None, x, y, Body::Lines(vec![line(1, "it", Style::LINE, points)]))
 }
 
 #[test]
