@@ -12,10 +12,10 @@ use std::sync::Arc;
 use common::{cloudphysics, cpu_seconds};
 use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::counts::RequestRow;
-use smrkit_trace::RowTimes;
 use smrkit_trace::info::TraceInfo;
-use smrkit_trace::parquet::{Meta, ParquetReader, ParquetWriter};
+use smrkit_trace::parquet::{Meta, ParquetWriter};
 use smrkit_trace::rows::{Row, Rows};
+use smrkit_trace::{OpenOptions, Trace};
 
 const ROWS: usize = 10_000_000;
 
@@ -83,7 +83,7 @@ fn write_rows(path: &Path, requests: &[Request]) {
 }
 
 fn read(path: &Path) -> usize {
-    let mut reader = ParquetReader::open(path, RowTimes::Clock).expect("open");
+    let mut reader = Trace::open(path, &OpenOptions { sha256: false, ..OpenOptions::default() }).expect("open");
     let (mut batch, mut rows, mut ends) = (Vec::new(), 0, 0_u64);
     while reader.fill_next(&mut batch).expect("read") {
         rows += batch.len();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::input::{LINE_MAX, Stream};
 use crate::row::{Bad, Problem, TraceRow, Volumes};
 use smrkit::error::Error;
-use smrkit::request::{Op, Request};
+use smrkit::request::{Op, Progress, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
 
@@ -259,12 +259,12 @@ fn is_no_row(line: &[u8]) -> bool {
     line.first() == Some(&b'#') || line.trim_ascii().is_empty() || REMARKS.iter().any(is_remark)
 }
 
-/// The rows of a stream in one format.
+/// The rows of a stream in one format, or those of a Parquet file.
 pub(crate) trait Rows: Send {
-    /// Reads the stream's head; returns the nanoseconds of a tick.
-    fn begin(&mut self, stream: &mut Stream) -> u64;
+    /// Looks at the beginning of the trace; returns the nanoseconds of a tick.
+    fn begin(&mut self, feed: &mut Feed) -> u64;
 
-    /// Adds requests to the batch, until it is full or the stream is through.
+    /// Adds requests to the batch, until it is full or the trace is through.
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error>;
 
     /// Chooses other times than the clock's, before the first `fill`. Returns `false` if the format does not have them.
@@ -276,6 +276,15 @@ pub(crate) trait Rows: Send {
     /// The remedy, if the rows have no times.
     fn without_times(&self) -> Option<String> {
         None
+    }
+
+    fn progress(&self, feed: &Feed) -> Progress {
+        feed.stream.progress()
+    }
+
+    /// The SHA-256 of the stored file, once all of it was read.
+    fn sha256(&self, feed: &Feed) -> Option<String> {
+        feed.stream.sha256()
     }
 }
 
@@ -291,16 +300,12 @@ pub(crate) struct Feed {
 
 impl Feed {
     /// The rows of `stream`, whose buffer holds its head.
-    pub fn new(mut stream: Stream, rows: &mut dyn Rows, skip_bad_rows: bool) -> Feed {
-        let tick_ns = rows.begin(&mut stream);
-        let path = stream.path.clone();
-        Feed {
-            stream,
-            volumes: Volumes::default(),
-            intake: Intake { path, tick_ns, skip_bad_rows, ..Intake::default() },
-            outstanding: Vec::new(),
-            done: false,
-        }
+    pub fn new(stream: Stream, rows: &mut dyn Rows, skip_bad_rows: bool) -> Feed {
+        let intake = Intake { path: stream.path.clone(), skip_bad_rows, ..Intake::default() };
+        let mut feed =
+            Feed { stream, volumes: Volumes::default(), intake, outstanding: Vec::new(), done: false };
+        feed.intake.tick_ns = rows.begin(&mut feed);
+        feed
     }
 
     /// The next batch; empty at the end, and after an error.
@@ -316,9 +321,10 @@ impl Feed {
 /// Converts rows to requests: times count from the first row, bytes become sectors, and mended rows are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
-    path: PathBuf,
+    pub path: PathBuf,
     tick_ns: u64,
-    first_ticks: Option<u64>,
+    /// The time that others count from; unknown before the first row.
+    pub first_ticks: Option<u64>,
     last_ticks: u64,
     skip_bad_rows: bool,
     /// Rows that wait for earlier ones, by time and number.
@@ -327,42 +333,39 @@ pub(crate) struct Intake {
     number: u64,
     /// The last heading: a file of several recordings repeats it before each of them.
     heading: Vec<u8>,
-    requests: u64,
+    pub requests: u64,
     /// Counts of rows mended, skipped or out of order.
     pub notes: TraceNotes,
     /// The line of the first row that is earlier than the row before it.
     pub first_out_of_order: Option<u64>,
 }
 
-/// The row's time lies more than 584 years after the first.
-#[derive(Debug)]
-pub(crate) struct TimeTooFar;
-
 impl Intake {
-    /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
-    pub fn keep_absolute_times(&mut self) {
-        self.first_ticks = Some(0);
-    }
-
-    /// Converts a row to a request. A row earlier than the first row gets time 0.
+    /// Converts a row to a request. A row earlier than the first row gets time 0. `None` if its time is more than 584 years after the first.
     #[inline(always)]
-    pub fn request(&mut self, row: TraceRow) -> Result<Request, TimeTooFar> {
+    pub fn request(&mut self, row: TraceRow) -> Option<Request> {
         let first = *self.first_ticks.get_or_insert(row.ticks);
-        let time = Nanos(row.ticks.saturating_sub(first).checked_mul(self.tick_ns).ok_or(TimeTooFar)?);
-        if row.ticks < self.last_ticks {
-            self.notes.out_of_order_rows += 1;
-            self.first_out_of_order.get_or_insert(self.number);
-        }
-        self.last_ticks = row.ticks;
+        let time = Nanos(row.ticks.saturating_sub(first).checked_mul(self.tick_ns)?);
+        self.note_order(row.ticks, self.number);
         self.requests += 1;
         if row.op == Op::Flush {
-            return Ok(Request { time, lba: Lba(0), sectors: 0, volume: row.volume, op: Op::Flush, source: 0 });
+            return Some(Request { time, lba: Lba(0), sectors: 0, volume: row.volume, op: Op::Flush, source: 0 });
         }
         self.notes.unaligned_rows += u64::from(!(row.offset | row.bytes).is_multiple_of(512));
         let lba = row.offset / 512;
         // Formats keep offset + bytes below 2^64 and bytes below 2 TiB: no overflow here, and 32 bits are enough.
         let sectors = (row.offset % 512 + row.bytes).div_ceil(512) as u32;
-        Ok(Request { time, lba: Lba(lba), sectors, volume: row.volume, op: row.op, source: 0 })
+        Some(Request { time, lba: Lba(lba), sectors, volume: row.volume, op: row.op, source: 0 })
+    }
+
+    /// Notes a row that is earlier than the row before it.
+    #[inline(always)]
+    pub fn note_order(&mut self, ticks: u64, number: u64) {
+        if ticks < self.last_ticks {
+            self.notes.out_of_order_rows += 1;
+            self.first_out_of_order.get_or_insert(number);
+        }
+        self.last_ticks = ticks;
     }
 
     /// Moves held rows to the batch, the earliest first, until at most `most` are left.
@@ -378,9 +381,9 @@ impl Intake {
     /// Adds the request of a row to the batch. Errors: its time does not fit.
     fn push(&mut self, row: TraceRow, batch: &mut Vec<Request>) -> Result<(), Error> {
         match self.request(row) {
-            Ok(request) => batch.push(request),
-            Err(TimeTooFar) if self.skip_bad_rows => self.notes.skipped_rows += 1,
-            Err(TimeTooFar) => {
+            Some(request) => batch.push(request),
+            None if self.skip_bad_rows => self.notes.skipped_rows += 1,
+            None => {
                 // Here and below, the front end puts the name of its option in place of `{skip_bad_rows}` (`smrkit::message`).
                 let message = "the time lies more than 584 years after the first row's: check the unit of the times, mend \
                                the row, or leave such rows out with {skip_bad_rows}";
@@ -471,7 +474,7 @@ impl<F: TextFormat> Text<F> {
             // A row whose time is too far goes the slow way, too, which reports it.
             if let Some((row, used)) = self.0.fast(rest)
                 && let Some(after) = rest.get(used..)
-                && let Ok(request) = intake.request(row)
+                && let Some(request) = intake.request(row)
             {
                 batch.push(request);
                 rest = after;
@@ -522,8 +525,8 @@ impl<F: TextFormat> Text<F> {
 }
 
 impl<F: TextFormat> Rows for Text<F> {
-    fn begin(&mut self, stream: &mut Stream) -> u64 {
-        self.0.prepare(stream.unread());
+    fn begin(&mut self, feed: &mut Feed) -> u64 {
+        self.0.prepare(feed.stream.unread());
         self.0.tick_ns()
     }
 
@@ -575,8 +578,8 @@ impl<F: TextFormat> Rows for Text<F> {
 pub(crate) struct Records<F>(pub F);
 
 impl<F: RecordFormat> Rows for Records<F> {
-    fn begin(&mut self, stream: &mut Stream) -> u64 {
-        self.0.prepare(stream.unread());
+    fn begin(&mut self, feed: &mut Feed) -> u64 {
+        self.0.prepare(feed.stream.unread());
         self.0.tick_ns()
     }
 
@@ -661,7 +664,7 @@ mod tests {
         let mut intake = intake(1000, false);
         let mut time = |ticks| {
             intake.number += 1;
-            intake.request(row(ticks, 0, 512, Op::Read)).ok().map(|one| one.time.0)
+            intake.request(row(ticks, 0, 512, Op::Read)).map(|one| one.time.0)
         };
         assert_eq!([time(10), time(12), time(12)], [Some(0), Some(2000), Some(2000)]);
         assert_eq!([time(11), time(5), time(6)], [Some(1000), Some(0), Some(0)]);
@@ -669,7 +672,7 @@ mod tests {
         assert_eq!(time(11 + u64::MAX / 1000), None);
         assert_eq!((intake.notes.out_of_order_rows, intake.first_out_of_order), (2, Some(4)));
         let mut absolute = self::intake(1000, false);
-        absolute.keep_absolute_times();
+        absolute.first_ticks = Some(0);
         assert_eq!(absolute.request(row(10, 0, 512, Op::Read)).unwrap().time, Nanos(10_000));
     }
 

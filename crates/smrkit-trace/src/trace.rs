@@ -7,7 +7,7 @@ use crate::blktrace;
 use crate::csv::{self, Csv};
 use crate::formats::{self, Choice, Format};
 use crate::input::{Stream, sha256_of};
-use crate::parquet::{NO_TIMES, ParquetReader};
+use crate::parquet::ParquetReader;
 use crate::reader::{Feed, RowTimes, Rows, Text, text_agreement};
 use crate::row::Volume;
 use smrkit::error::Error;
@@ -40,15 +40,8 @@ impl Default for OpenOptions {
 pub struct Trace {
     /// The format's name, as recognised or forced.
     pub format: &'static str,
-    reader: Reader,
-}
-
-/// Where requests come from.
-enum Reader {
-    /// Rows of a stream.
-    Stream(Box<Feed>, Box<dyn Rows>),
-    /// Our own format, which is read by columns, and whether the file's SHA-256 is asked for.
-    Parquet(Box<ParquetReader>, bool),
+    feed: Box<Feed>,
+    rows: Box<dyn Rows>,
 }
 
 impl Trace {
@@ -84,8 +77,8 @@ impl Trace {
         let path = stream.path.clone();
         let is_parquet = stream.unread().starts_with(b"PAR1");
         let (format, mut rows): (_, Box<dyn Rows>) = match choice {
-            Choice::Recognise if is_parquet => return Trace::parquet(&path, options, is_file),
-            Choice::Parquet => return Trace::parquet(&path, options, is_file),
+            Choice::Recognise if is_parquet => parquet(&path, options, is_file)?,
+            Choice::Parquet => parquet(&path, options, is_file)?,
             Choice::Recognise => recognised_rows(&stream)?,
             Choice::Named(format, rows) => {
                 refuse_foreign(&stream)?;
@@ -106,125 +99,81 @@ impl Trace {
         // Chosen first, since `Feed::new` has the reader look at the beginning, which may depend on the times wanted.
         let has_times = options.times == RowTimes::Clock || rows.choose_times(options.times);
         check_times(has_times, format, &path)?;
-        let feed = Feed::new(stream, rows.as_mut(), options.skip_bad_rows);
-        Ok(Trace { format, reader: Reader::Stream(Box::new(feed), rows) })
-    }
-
-    fn parquet(path: &Path, options: &OpenOptions, is_file: bool) -> Result<Trace, Error> {
-        if !is_file {
-            return Err(Error::input(path, "Parquet is read from a file only: save it, and give its path"));
-        }
-        let reader = Box::new(ParquetReader::open(path, options.times)?);
-        if reader.rows == 0 {
-            return Err(Error::input(path, "the file holds no request: check how it was made"));
-        }
-        let has_times = match options.times {
-            RowTimes::Clock => true,
-            RowTimes::Think => reader.has_think_times,
-            _ => false,
-        };
-        check_times(has_times, "parquet", path)?;
-        Ok(Trace { format: "parquet", reader: Reader::Parquet(reader, options.sha256) })
+        let feed = Box::new(Feed::new(stream, rows.as_mut(), options.skip_bad_rows));
+        Ok(Trace { format, feed, rows })
     }
 
     /// The trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
     pub fn with_absolute_times(mut self) -> Trace {
-        match &mut self.reader {
-            Reader::Stream(feed, _) => feed.intake.keep_absolute_times(),
-            Reader::Parquet(reader, _) => reader.origin = Some(0),
-        }
+        self.feed.intake.first_ticks = Some(0);
         self
     }
 
     /// True if the trace has think times, the pauses of its host after each request. To be called before the first row is read.
     pub fn has_think_times(&mut self) -> bool {
-        let rows = match &mut self.reader {
-            Reader::Stream(_, rows) => rows,
-            Reader::Parquet(reader, _) => return reader.has_think_times,
-        };
         // Whether a reader has think times shows when they are chosen. Afterwards the clock's are chosen again.
-        let has = rows.choose_times(RowTimes::Think);
-        rows.choose_times(RowTimes::Clock);
+        let has = self.rows.choose_times(RowTimes::Think);
+        self.rows.choose_times(RowTimes::Clock);
         has
     }
 
     /// The reader's choice, if the format leaves one: the events of blkparse, the columns of a table.
     pub fn detail(&self) -> Option<&str> {
-        match &self.reader {
-            Reader::Stream(_, rows) => rows.detail(),
-            Reader::Parquet(..) => None,
-        }
+        self.rows.detail()
     }
 
     /// Fails if the trace has no times.
     pub fn refuse_no_times(&self) -> Result<(), Error> {
-        let (path, remedy) = match &self.reader {
-            Reader::Stream(feed, rows) => (&feed.stream.path, rows.without_times()),
-            Reader::Parquet(reader, _) => (&reader.path, reader.columns.time.is_none().then(|| NO_TIMES.into())),
-        };
-        let refuse = |remedy| Error::input(path, format!("no times, by which it could be replayed: {remedy}"));
-        remedy.map_or(Ok(()), |remedy| Err(refuse(remedy)))
+        let Some(remedy) = self.rows.without_times() else { return Ok(()) };
+        let problem = format!("no times, by which it could be replayed: {remedy}");
+        Err(Error::input(&self.feed.stream.path, problem))
     }
 
     /// The volumes seen so far, in order of first sight.
     pub fn volumes(&self) -> &[Volume] {
-        match &self.reader {
-            Reader::Stream(feed, _) => &feed.volumes.list,
-            Reader::Parquet(reader, _) => &reader.meta.volumes,
-        }
+        &self.feed.volumes.list
     }
 
     /// Rows mended, skipped or out of order so far.
     pub fn notes(&self) -> TraceNotes {
-        match &self.reader {
-            Reader::Stream(feed, _) => feed.intake.notes,
-            Reader::Parquet(reader, _) => reader.notes,
-        }
+        self.feed.intake.notes
     }
 
     /// The line (or record) of the first row that is earlier than the row before it.
     pub fn first_out_of_order(&self) -> Option<u64> {
-        match &self.reader {
-            Reader::Stream(feed, _) => feed.intake.first_out_of_order,
-            Reader::Parquet(reader, _) => reader.first_out_of_order,
-        }
+        self.feed.intake.first_out_of_order
     }
 
     /// The SHA-256 of the stored file, once all of it was read; for the files of several CPUs, that of their merged records.
     pub fn sha256(&self) -> Option<String> {
-        match &self.reader {
-            Reader::Stream(feed, _) => feed.stream.sha256(),
-            // The reader reads columns in parts, so the hash needs another pass over the file.
-            Reader::Parquet(reader, hash) => hash.then(|| file_sha256(&reader.path).ok())?,
-        }
+        self.rows.sha256(&self.feed)
     }
 }
 
 impl Source for Trace {
     fn outstanding(&self) -> &[u16] {
-        match &self.reader {
-            Reader::Stream(feed, _) => &feed.outstanding,
-            Reader::Parquet(reader, _) => reader.outstanding(),
-        }
+        &self.feed.outstanding
     }
 
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        match &mut self.reader {
-            Reader::Stream(feed, rows) => feed.fill(rows.as_mut(), batch),
-            Reader::Parquet(reader, _) => reader.fill(batch),
-        }
+        self.feed.fill(self.rows.as_mut(), batch)
     }
 
     fn progress(&self) -> Progress {
-        match &self.reader {
-            Reader::Stream(feed, _) => feed.stream.progress(),
-            Reader::Parquet(reader, _) => reader.progress(),
-        }
+        self.rows.progress(&self.feed)
     }
 }
 
 pub(crate) fn file_sha256(path: &Path) -> io::Result<String> {
     sha256_of(blktrace::open(path)?.0)
+}
+
+/// The reader of a Parquet file, which is no stream: a Parquet file is read from its end.
+fn parquet(path: &Path, options: &OpenOptions, is_file: bool) -> Result<(&'static str, Box<dyn Rows>), Error> {
+    if !is_file {
+        return Err(Error::input(path, "Parquet is read from a file only: save it, and give its path"));
+    }
+    Ok(("parquet", Box::new(ParquetReader::open(path, options.times, options.sha256)?)))
 }
 
 /// Errors: the format does not have the times that were asked for.

@@ -21,13 +21,13 @@ use parquet::basic::Compression;
 use parquet::file::metadata::ParquetMetaData;
 use smrkit::error::Error;
 use smrkit::request::{Op, Progress, Request, Source};
-use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::Nanos;
 
 use self::requests::{NoRequest, ROWS, TableColumns, numbers as whole_numbers};
 use self::table::{Column, GROUP_ROWS, TableWriter, batch, guarded, numbers};
-use crate::reader::RowTimes;
-use crate::row::Volume;
+use crate::input::sha256_of;
+use crate::reader::{Feed, RowTimes, Rows};
+use crate::row::{Volume, Volumes};
 
 /// The version of the format that is written; readers refuse later ones.
 pub const VERSION: u32 = 1;
@@ -164,33 +164,26 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     }))
 }
 
-/// A trace in our Parquet format; a source of its requests.
-pub struct ParquetReader {
-    pub(crate) path: PathBuf,
+/// The rows of a Parquet file. Of its notes, only unaligned rows and rows out of order can be above 0: malformed rows were mended or left
+/// out when the trace was written.
+pub(crate) struct ParquetReader {
     batches: ParquetRecordBatchReader,
-    pub(crate) columns: TableColumns,
-    /// The time that others count from; unknown before the first row of a table that `smrkit` did not write.
-    pub(crate) origin: Option<u64>,
-    /// The file's metadata.
-    pub meta: Meta,
+    columns: TableColumns,
+    /// True if times count from 0, and not from the first row.
+    is_absolute: bool,
+    meta: Meta,
     /// True for a table that another program wrote: its volumes are taken from its rows.
     is_foreign: bool,
     /// Requests in the trace.
-    pub rows: u64,
-    rows_done: u64,
-    /// The time of the last row that was read.
-    last: Nanos,
-    /// Counts rows out of order only: malformed rows were mended or left out when the trace was written.
-    pub(crate) notes: TraceNotes,
-    pub(crate) first_out_of_order: Option<u64>,
-    /// For each request of the last batch, the number outstanding when it came; empty if not known.
-    outstanding: Vec<u16>,
-    pub(crate) has_think_times: bool,
+    rows: u64,
+    has_think_times: bool,
+    /// True if the file's SHA-256 is asked for.
+    is_hashed: bool,
 }
 
 impl ParquetReader {
     /// Opens a trace and checks its footer. Requests get the recorded times or, with `RowTimes::Think`, think times if the trace has them.
-    pub fn open(path: &Path, times: RowTimes) -> Result<ParquetReader, Error> {
+    pub fn open(path: &Path, times: RowTimes, is_hashed: bool) -> Result<ParquetReader, Error> {
         let failed = |error| Error::reading(path, error);
         let bad = |message: String| Error::input(path, message);
         let (file, mut head) = (File::open(path).map_err(failed)?, Vec::new());
@@ -219,6 +212,9 @@ impl ParquetReader {
         let all = u64::try_from(metadata.file_metadata().num_rows()).ok();
         let rows = counts.sum::<Option<u64>>().filter(|&rows| Some(rows) == all);
         let rows = rows.ok_or_else(|| bad(format!("the footer is damaged (its row counts disagree): {AGAIN}")))?;
+        if rows == 0 {
+            return Err(bad("the file holds no request: check how it was made".into()));
+        }
         let places = columns
             .names()
             .chain(is_closed.then_some(OUTSTANDING))
@@ -226,73 +222,86 @@ impl ParquetReader {
         let mask = ProjectionMask::roots(table.parquet_schema(), places.collect::<Vec<_>>());
         let batches = guarded(|| table.with_batch_size(ROWS).with_projection(mask).build()).map_err(cut)?;
         Ok(ParquetReader {
-            path: path.to_path_buf(),
             batches,
             columns,
-            origin: (own.is_some() || is_closed).then_some(0),
+            is_absolute: own.is_some() || is_closed,
             is_foreign: own.is_none(),
             meta: own.unwrap_or_default(),
             rows,
-            rows_done: 0,
-            last: Nanos::ZERO,
-            notes: TraceNotes::default(),
-            first_out_of_order: None,
-            outstanding: Vec::new(),
             has_think_times,
+            is_hashed,
         })
-    }
-
-    /// The error of row `row` of the batch that is being read.
-    fn bad(&self, row: usize, why: &str) -> Error {
-        let message = match self.is_foreign {
-            true => format!("{why}: mend the table, and write it again"),
-            false => format!("damaged ({why}): {AGAIN}"),
-        };
-        Error::at_line(&self.path, self.rows_done + row as u64 + 1, None, message)
     }
 }
 
-impl Source for ParquetReader {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        batch.clear();
+impl Rows for ParquetReader {
+    fn begin(&mut self, feed: &mut Feed) -> u64 {
+        feed.volumes.list.clone_from(&self.meta.volumes);
+        feed.intake.first_ticks = self.is_absolute.then_some(0);
+        // Columns have been converted to nanoseconds.
+        1
+    }
+
+    fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
+        let Feed { intake, volumes: Volumes { list: volumes, .. }, outstanding, .. } = feed;
+        // The error of row `row` of this batch.
+        let (path, done) = (intake.path.clone(), intake.requests);
+        let bad = |row: usize, why: &str| {
+            let message = match self.is_foreign {
+                true => format!("{why}: mend the table, and write it again"),
+                false => format!("damaged ({why}): {AGAIN}"),
+            };
+            Error::at_line(&path, done + row as u64 + 1, None, message)
+        };
         let rows = match guarded(|| self.batches.next().transpose()) {
             Ok(None) => return Ok(()),
             Ok(Some(rows)) => rows,
-            Err(error) => return Err(self.bad(0, &error)),
+            Err(error) => return Err(bad(0, &error)),
         };
-        let volumes = if self.is_foreign { VOLUMES } else { self.meta.volumes.len().max(1) };
-        let found = self.columns.append(&rows, volumes, &mut self.origin, batch);
-        self.notes.unaligned_rows += found.map_err(|NoRequest { row, what }| match row {
-            Some(row) => self.bad(row, &format!("the row {what}")),
-            None => self.bad(0, &what),
+        let known_volumes = if self.is_foreign { VOLUMES } else { volumes.len().max(1) };
+        let found = self.columns.append(&rows, known_volumes, &mut intake.first_ticks, batch);
+        intake.notes.unaligned_rows += found.map_err(|NoRequest { row, what }| match row {
+            Some(row) => bad(row, &format!("the row {what}")),
+            None => bad(0, &what),
         })?;
         if let Some(column) = rows.column_by_name(OUTSTANDING) {
-            let counts = whole_numbers(column).map_err(|what| self.bad(0, &format!("column {OUTSTANDING} {what}")))?;
-            self.outstanding = counts.into_iter().map(|count| count.min(u64::from(u16::MAX)) as u16).collect();
+            let counts = whole_numbers(column).map_err(|what| bad(0, &format!("column {OUTSTANDING} {what}")))?;
+            *outstanding = counts.into_iter().map(|count| count.min(u64::from(u16::MAX)) as u16).collect();
         }
         if self.is_foreign {
             // Such a table has no list of volumes, so there are those up to the highest number seen.
             let last_volume = batch.iter().map(|request| request.volume).max().unwrap_or(0);
-            let new_volumes = self.meta.volumes.len() as u64..=u64::from(last_volume);
-            self.meta.volumes.extend(new_volumes.map(|number| Volume { number, name: number.to_string() }));
+            let new_volumes = volumes.len() as u64..=u64::from(last_volume);
+            volumes.extend(new_volumes.map(|number| Volume { number, name: number.to_string() }));
         }
         for request in batch {
-            self.rows_done += 1;
-            if request.time < self.last {
-                self.notes.out_of_order_rows += 1;
-                self.first_out_of_order.get_or_insert(self.rows_done);
-            }
-            self.last = request.time;
+            intake.requests += 1;
+            intake.note_order(request.time.0, intake.requests);
         }
         Ok(())
     }
 
-    fn outstanding(&self) -> &[u16] {
-        &self.outstanding
+    /// True for the times that the columns may be asked for; they were chosen when the file was opened.
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        times == RowTimes::Clock || times == RowTimes::Think && self.has_think_times
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.rows_done, total: Some(self.rows) }
+    fn detail(&self) -> Option<&str> {
+        None
+    }
+
+    fn without_times(&self) -> Option<String> {
+        self.columns.time.is_none().then(|| NO_TIMES.into())
+    }
+
+    fn progress(&self, feed: &Feed) -> Progress {
+        Progress { done: feed.intake.requests, total: Some(self.rows) }
+    }
+
+    /// Columns are read in parts, so the hash needs another pass over the file.
+    fn sha256(&self, feed: &Feed) -> Option<String> {
+        let file = File::open(&feed.intake.path).ok().filter(|_| self.is_hashed)?;
+        sha256_of(Box::new(file)).ok()
     }
 }
 
