@@ -21,10 +21,7 @@ use crate::requests::Requests;
 use crate::rows::{Rows, appending, shared, taken};
 use crate::watch::watched;
 
-/// Outcomes, latencies and accesses.
-type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
-
-/// Executes runs. With `single`, more than one run is refused. With `baseline`, outcomes are compared with conventional disks.
+/// Executes runs; returns outcomes, latencies and accesses. With `single`, more than one run is refused. With `baseline`, outcomes are compared with conventional disks.
 #[pyfunction]
 #[pyo3(signature = (options, requests, progress, *, single=false, latencies=false, accesses=false, baseline=true,
     until_ns=None, window_ns=None, used_sectors=None, save_state=None))]
@@ -42,7 +39,7 @@ pub fn compare(
     window_ns: Option<u64>,
     used_sectors: Option<Vec<u64>>,
     save_state: Option<PathBuf>,
-) -> PyResult<RunResult> {
+) -> PyResult<(Outcomes, Option<Rows>, Option<Rows>)> {
     let tries_all = options.iter().all(|(name, _)| name != "layer");
     let in_python = is_in_python(&options, tries_all);
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;

@@ -159,19 +159,11 @@ pub(crate) fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, Option<u64>
     Ok((Box::new(Merged::new(files)?), Some(total)))
 }
 
-/// A record read ahead. Ordered by time, then by order of reading.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct PendingRecord {
-    time: u64,
-    number: u64,
-    file: usize,
-    bytes: Vec<u8>,
-}
-
 /// The records of several files in the order of time.
 struct Merged<R> {
     files: Vec<R>,
-    pending: BinaryHeap<Reverse<PendingRecord>>,
+    /// Records read ahead: the time of each, its number in the order of reading, its file, and its bytes.
+    pending: BinaryHeap<Reverse<(u64, u64, usize, Vec<u8>)>>,
     records: u64,
     /// The record that is being returned; its bytes before `at` have been.
     record: Vec<u8>,
@@ -202,7 +194,7 @@ impl<R: Read> Merged<R> {
             let is_whole = length == Some(bytes.len());
             let time = if is_whole { u64_at(&bytes, 8) } else { u64::MAX };
             self.records += 1;
-            self.pending.push(Reverse(PendingRecord { time, number: self.records, file, bytes }));
+            self.pending.push(Reverse((time, self.records, file, bytes)));
         }
         Ok(())
     }
@@ -211,7 +203,7 @@ impl<R: Read> Merged<R> {
 impl<R: Read> Read for Merged<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.at == self.record.len() {
-            let Some(Reverse(PendingRecord { file, bytes, .. })) = self.pending.pop() else { return Ok(0) };
+            let Some(Reverse((_, _, file, bytes))) = self.pending.pop() else { return Ok(0) };
             (self.record, self.at) = (bytes, 0);
             // As many records of each file stay read ahead as were at the beginning.
             self.read_ahead(file)?;

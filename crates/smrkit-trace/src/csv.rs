@@ -601,11 +601,9 @@ fn unit_of_place(name: &str) -> &'static str {
     }
 }
 
-/// A unit as a map writes it, and true for a unit of time.
-type Unit = (&'static str, bool);
-
-/// Normalises a column's name to small letters with underscores, and splits off its unit: "Offset (bytes)" is `offset` in bytes.
-fn split_unit(name: &str) -> (String, Option<Unit>) {
+/// Normalises a column's name to small letters with underscores, and splits off its unit: "Offset (bytes)" is `offset` in bytes. A unit is
+/// its form in a map, and true for a unit of time.
+fn split_unit(name: &str) -> (String, Option<(&'static str, bool)>) {
     let name = name.to_lowercase();
     let mut words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let unit = words.last().and_then(|last| UNITS.iter().find(|(called, ..)| called.contains(last)));

@@ -61,7 +61,7 @@ fn each_served(
         return Ok(());
     };
     let (mut origin, mut issue) = (None, issues.next()?);
-    let mut outstanding: HashMap<Key, VecDeque<Nanos>> = HashMap::new();
+    let mut outstanding: HashMap<_, VecDeque<Nanos>> = HashMap::new();
     // By time of completion and number; with the time of issue.
     let mut completed: BTreeMap<(Nanos, usize), (Nanos, Request)> = BTreeMap::new();
     let mut count = 0;
@@ -102,9 +102,7 @@ fn hand_out(
 }
 
 /// The fields by which an issue and its completion are matched.
-type Key = (u16, Op, Lba, u32);
-
-fn key(request: &Request) -> Key {
+fn key(request: &Request) -> (u16, Op, Lba, u32) {
     (request.volume, request.op, request.lba, request.sectors)
 }
 

@@ -36,9 +36,8 @@ enum Listen {
     Tcp(String),
 }
 
-impl FromStr for Listen {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Listen, Error> {
+impl Listen {
+    fn parse(text: &str) -> Result<Listen, Error> {
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Listen::Unix(path.into())),
             Some(("tcp", address)) if address.contains(':') => Ok(Listen::Tcp(address.into())),
@@ -142,7 +141,7 @@ pub struct Serve {
     #[command(flatten)]
     how: DriveOptions,
     /// Address for clients [default: the socket that systemd passes on, else unix:IMAGE.sock].
-    #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
+    #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::parse)]
     listen: Option<Listen>,
     /// Serve clients only over TLS, with server-cert.pem and server-key.pem from this directory. If it has ca-cert.pem,
     /// a client needs a certificate of that authority; else everybody is served.

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn addresses_name_a_path_or_a_port() {
-    let of = |text: &str| Listen::from_str(text).map(|listen| format!("{listen:?}")).map_err(|error| error.to_string());
+    let of = |text: &str| Listen::parse(text).map(|listen| format!("{listen:?}")).map_err(|error| error.to_string());
     assert_eq!(of("unix:/tmp/a:b"), Ok("Unix(\"/tmp/a:b\")".into()));
     assert_eq!(of("tcp:127.0.0.1:10809"), Ok("Tcp(\"127.0.0.1:10809\")".into()));
     for text in ["unix:", "tcp:10809", "/tmp/a", "udp:a:1", ""] {
