@@ -192,7 +192,11 @@ pub(crate) fn request(
 }
 
 /// Request of a zone operation: `ZR sector + count` is a discard.
-fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<(Op, (u64, u64))>, Bad> {
+fn zone_operation(
+    rwbs: Field,
+    sector: Option<Field>,
+    columns: &mut LineColumns,
+) -> Result<Option<(Op, (u64, u64))>, Bad> {
     match &rwbs.text[1..] {
         b"O" | b"C" | b"OS" | b"CS" => Ok(None),
         b"R" | b"RS" => {

@@ -33,10 +33,8 @@ const LBA_MAX: u64 = 1 << 40;
 const LOOKED_AT: usize = 64;
 
 /// Why a trace of either format is refused unless the operation is given.
-pub(crate) const LCS_DOUBT: &str =
-    "a trace of libCacheSim, which does not say whether its records read or write: give {format} lcs:op=write or lcs:op=read";
-pub(crate) const ORACLE_DOUBT: &str =
-    "looks like libCacheSim's oracleGeneral, which does not say whether its records read or write: give {format} \
+pub(crate) const LCS_DOUBT: &str = "a trace of libCacheSim, which does not say whether its records read or write: give {format} lcs:op=write or lcs:op=read";
+pub(crate) const ORACLE_DOUBT: &str = "looks like libCacheSim's oracleGeneral, which does not say whether its records read or write: give {format} \
      oracle-general:op=write or oracle-general:op=read";
 
 /// The reader of a format by its name and, as `argument`, the operation of its records.

@@ -302,8 +302,7 @@ impl Feed {
     /// The rows of `stream`, whose buffer holds its head.
     pub fn new(stream: Stream, rows: &mut dyn Rows, skip_bad_rows: bool) -> Feed {
         let intake = Intake { path: stream.path.clone(), skip_bad_rows, ..Intake::default() };
-        let mut feed =
-            Feed { stream, volumes: Volumes::default(), intake, outstanding: Vec::new(), done: false };
+        let mut feed = Feed { stream, volumes: Volumes::default(), intake, outstanding: Vec::new(), done: false };
         feed.intake.tick_ns = rows.begin(&mut feed);
         feed
     }

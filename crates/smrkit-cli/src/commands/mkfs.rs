@@ -60,7 +60,11 @@ pub struct Mkfs {
 
 /// The models by their names.
 pub const MODELS: [SettingChoice<Model>; 2] = [
-    SettingChoice { value: Model::StrictAppend, name: "strict-append", meaning: "Bands, each written from its start on" },
+    SettingChoice {
+        value: Model::StrictAppend,
+        name: "strict-append",
+        meaning: "Bands, each written from its start on",
+    },
     SettingChoice {
         value: Model::Caveat,
         name: "caveat",
