@@ -3,24 +3,14 @@
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use smrkit_report::Terminal;
 
 /// The least columns of a table, on any terminal.
 const NARROWEST: usize = 40;
 
-/// When the terminal's colours are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
 /// Options of every command.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args)]
 pub struct Style {
     /// Show no progress and no warnings.
     #[arg(long, short, global = true)]
@@ -29,12 +19,12 @@ pub struct Style {
     #[arg(
         long,
         global = true,
-        value_enum,
-        default_value_t,
+        value_parser = ["auto", "always", "never"],
+        default_value = "auto",
         value_name = "auto|always|never",
         hide_possible_values = true
     )]
-    color: Colour,
+    color: String,
 }
 
 static CHOSEN: OnceLock<Style> = OnceLock::new();
@@ -44,13 +34,9 @@ pub fn choose(style: Style) {
     CHOSEN.get_or_init(|| style);
 }
 
-fn chosen() -> Style {
-    CHOSEN.get().copied().unwrap_or_default()
-}
-
 /// True if neither progress nor warnings are shown.
 pub fn is_quiet() -> bool {
-    chosen().quiet
+    CHOSEN.get().is_some_and(|style| style.quiet)
 }
 
 /// The terminal of standard output.
@@ -58,10 +44,10 @@ pub fn terminal() -> Terminal {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     // A line of full width makes some terminals begin another one.
     let columns = size.map(|(width, _)| usize::from(width.0).saturating_sub(1).max(NARROWEST));
-    let coloured = match chosen().color {
-        Colour::Always => true,
-        Colour::Never => false,
-        Colour::Auto => takes_colours(&std::io::stdout()),
+    let coloured = match CHOSEN.get().map_or("auto", |style| &style.color) {
+        "always" => true,
+        "never" => false,
+        _ => takes_colours(&std::io::stdout()),
     };
     Terminal { columns, coloured }
 }
