@@ -41,16 +41,19 @@ def raise_all(failures: Sequence[Exception]) -> None:
         raise failures[0]
 
 
-class _ClusterThreads:
-    """The number of a cluster's threads, which changes as workers come and go. The scheduler is asked at most once a second, as this takes time."""
+def _threads_of(client: Any) -> Callable[[], int]:
+    """A function for the number of a cluster's threads, which changes as workers come and go. It asks the scheduler at most once a second, as
+    this takes time.
+    """
+    threads, asks_again_at = 1, 0.0
 
-    def __init__(self, client: Any) -> None:
-        self._client, self._threads, self._asks_again_at = client, 1, 0.0
+    def count() -> int:
+        nonlocal threads, asks_again_at
+        if time.monotonic() >= asks_again_at:
+            threads, asks_again_at = max(1, sum(client.nthreads().values())), time.monotonic() + 1
+        return threads
 
-    def __call__(self) -> int:
-        if time.monotonic() >= self._asks_again_at:
-            self._threads, self._asks_again_at = max(1, sum(self._client.nthreads().values())), time.monotonic() + 1
-        return self._threads
+    return count
 
 
 @contextmanager
@@ -72,7 +75,7 @@ def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
         with client, opened(client) as both:
             yield both
     elif hasattr(executor, "get_executor"):
-        yield executor.get_executor(pure=False), _ClusterThreads(executor)
+        yield executor.get_executor(pure=False), _threads_of(executor)
     elif isinstance(executor, Executor):
         yield executor, lambda: int(getattr(executor, "_max_workers", 1))
     else:

@@ -1,7 +1,7 @@
 """Runs and comparisons."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
 from os import PathLike
@@ -125,29 +125,21 @@ def nanoseconds(time: timedelta | None) -> int | None:
     return None if time is None else time // timedelta(microseconds=1) * 1000
 
 
-def bar(progress: Progress) -> AbstractContextManager[Callable[[float, str], object] | None]:
+@contextmanager
+def bar(progress: Progress) -> Iterator[Callable[[float, str], object] | None]:
     """A context with the function that is called with the progress of a run, or ``None`` if none is to be called."""
-    if progress is True:
-        return _Bar()
-    return nullcontext(progress or None)
+    if progress is not True:
+        yield progress or None
+        return
+    try:
+        shown = import_module("tqdm.auto").tqdm(total=1.0, bar_format="{desc} {bar} {percentage:3.0f} % {elapsed}")
+    except ImportError:
+        yield None
+        return
 
+    def update(share: float, what: str) -> None:
+        shown.set_description_str(what, refresh=False)
+        shown.update(share - shown.n)
 
-class _Bar:
-    """A context with a function that moves a bar of tqdm, or ``None`` if tqdm is not installed."""
-
-    _bar: Any = None
-
-    def __enter__(self) -> Callable[[float, str], object] | None:
-        try:
-            self._bar = import_module("tqdm.auto").tqdm(total=1.0, bar_format="{desc} {bar} {percentage:3.0f} % {elapsed}")
-        except ImportError:
-            return None
-        return self._update
-
-    def _update(self, share: float, what: str) -> None:
-        self._bar.set_description_str(what, refresh=False)
-        self._bar.update(share - self._bar.n)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+    with shown:
+        yield update
