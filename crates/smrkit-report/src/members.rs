@@ -3,7 +3,7 @@
 use smrkit::stats::outcome::{LISTED_MAX, Outcome};
 
 use crate::format;
-use crate::grid::{Column, Grid};
+use crate::grid::Grid;
 use crate::label::named;
 
 /// The name of each member of an array: its number from 0, and how it differs from the others.
@@ -31,27 +31,26 @@ pub fn members(runs: &[Outcome]) -> Option<Grid> {
     }
 }
 
-/// A member of an array: the name of its run, its own name, its drive, and the run.
-type Member<'a> = (String, String, &'a Outcome, &'a Outcome);
-
 /// A table with a row for each member.
 fn lines(runs: &[Outcome]) -> Grid {
-    let members = named(runs).flat_map(|(name, run)| {
-        let members = member_names(run).into_iter().zip(&run.members);
-        members.map(move |(member, drive)| (name.clone(), member, drive, run))
-    });
-    let columns: [Column<Member>; 9] = [
-        ("run", |(name, ..)| name.clone()),
-        ("member", |(_, member, ..)| member.clone()),
-        ("busy", |(.., drive, run)| share(drive.working_ns(), run)),
-        ("cleaning", |(.., drive, run)| share(drive.cleaning.ns, run)),
-        ("commands", |(.., drive, _)| format::count(drive.requests)),
-        ("amplification", |(.., drive, _)| format::times(drive.write_amplification)),
-        ("mean", |(.., drive, _)| some_latency(drive, drive.latency_ns.all.mean)),
-        ("longest", |(.., drive, _)| some_latency(drive, drive.latency_ns.all.max)),
-        ("over 7 s", |(.., drive, _)| format::count(drive.verdict.commands.commands_over_7s)),
-    ];
-    Grid::of_items(members, &columns)
+    let header = ["run", "member", "busy", "cleaning", "commands", "amplification", "mean", "longest", "over 7 s"];
+    let mut grid = Grid::new(header);
+    for (name, run) in named(runs) {
+        for (member, drive) in member_names(run).into_iter().zip(&run.members) {
+            grid.rows.push(vec![
+                name.clone(),
+                member,
+                share(drive.working_ns(), run),
+                share(drive.cleaning.ns, run),
+                format::count(drive.requests),
+                format::times(drive.write_amplification),
+                some_latency(drive, drive.latency_ns.all.mean),
+                some_latency(drive, drive.latency_ns.all.max),
+                format::count(drive.verdict.commands.commands_over_7s),
+            ]);
+        }
+    }
+    grid
 }
 
 /// A table with a row for each run.

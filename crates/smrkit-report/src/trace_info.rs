@@ -72,27 +72,21 @@ pub fn warnings(notes: TraceNotes) -> Vec<String> {
     found.map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several })).collect()
 }
 
-/// Reads or writes: their name, number, bytes and distinct sectors, their sizes, and the number of all requests.
-type Kind<'a> = (&'static str, u64, u64, u64, &'a Sizes, u64);
-
 /// Counts and sizes of reads and writes.
 fn mix(info: &TraceInfo) -> Grid {
-    let footprint = info.footprint;
-    let reads = ("reads", info.reads, info.read_bytes, footprint.read_sectors, &info.read_sizes, info.requests);
-    let writes =
-        ("writes", info.writes, info.written_bytes, footprint.written_sectors, &info.write_sizes, info.requests);
-    let columns: [Column<Kind>; 9] = [
-        ("", |(name, ..)| name.to_string()),
-        ("requests", |(_, requests, ..)| count(*requests)),
-        ("share", |(_, requests, .., all)| percent(*requests as f64, *all as f64)),
-        ("bytes", |(_, _, total, ..)| bytes(*total as f64)),
-        ("distinct", |(_, _, _, distinct, ..)| bytes((distinct * SECTOR_BYTES) as f64)),
-        ("mean size", |(.., sizes, _)| sizes.mean_bytes.map_or("-".into(), bytes)),
-        ("median", |(.., sizes, _)| bytes(sizes.p50_bytes as f64)),
-        ("99 %", |(.., sizes, _)| bytes(sizes.p99_bytes as f64)),
-        ("largest", |(.., sizes, _)| bytes(sizes.max_bytes as f64)),
+    let row = |name: &str, requests: u64, total: u64, distinct_sectors: u64, sizes: &Sizes| {
+        let mean = sizes.mean_bytes.map_or("-".into(), bytes);
+        let [median, p99, largest] = [sizes.p50_bytes, sizes.p99_bytes, sizes.max_bytes].map(|size| bytes(size as f64));
+        let share = percent(requests as f64, info.requests as f64);
+        let distinct = bytes((distinct_sectors * SECTOR_BYTES) as f64);
+        vec![name.into(), count(requests), share, bytes(total as f64), distinct, mean, median, p99, largest]
+    };
+    let header = ["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"];
+    let rows = vec![
+        row("reads", info.reads, info.read_bytes, info.footprint.read_sectors, &info.read_sizes),
+        row("writes", info.writes, info.written_bytes, info.footprint.written_sectors, &info.write_sizes),
     ];
-    Grid::of_items([reads, writes].into_iter(), &columns)
+    Grid { rows, ..Grid::new(header) }
 }
 
 /// How to choose one of several volumes; `None` if there is only one.
