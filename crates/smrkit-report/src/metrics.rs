@@ -5,17 +5,6 @@ use smrkit::stats::latency::step_end;
 
 use crate::activity::text_of;
 
-/// A number of a report, or an object of numbers, whose keys become values of a label.
-struct Metric {
-    /// Its name, without the common prefix.
-    name: &'static str,
-    kind: Kind,
-    /// Place in the report, as a JSON pointer.
-    at: &'static str,
-    label: &'static str,
-    help: &'static str,
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Counter,
@@ -24,53 +13,53 @@ enum Kind {
     Histogram,
 }
 
-const fn metric(kind: Kind, name: &'static str, at: &'static str, help: &'static str) -> Metric {
-    Metric { name, kind, at, label: "op", help }
-}
-
 use Kind::{Counter, Gauge, Histogram};
+
+/// A number of a report, or an object of numbers, whose keys become values of a label: its kind, its name without the common prefix, its place
+/// in the report as a JSON pointer, and its help.
+type Metric = (Kind, &'static str, &'static str, &'static str);
 
 /// Metrics of a served drive. Seconds are by the drive's clock.
 const DRIVE: [Metric; 18] = [
-    metric(Counter, "served_seconds_total", "/served_ns", "Time that has passed since the server began."),
-    metric(Counter, "cleaning_seconds_total", "/cleaning_ns", "Time that drives spent on work of their own."),
-    metric(Gauge, "cleaning_ratio", "/cleaning_share", "Share of the time that drives spent on work of their own."),
-    metric(Gauge, "cache_fill_ratio", "/cache_fill", "Share of the persistent cache in use."),
-    metric(Histogram, "request_duration_seconds", "/latency", "Latencies of requests, as the drive has them."),
-    metric(Histogram, "reply_lateness_seconds", "/lateness", "Lateness of replies by the host's clock."),
-    Metric { label: "over", ..metric(Counter, "stalls_total", "/stalls", "Requests that took longer than this.") },
-    metric(Counter, "read_bytes_total", "/host_read_bytes", "Bytes that hosts read."),
-    metric(Counter, "written_bytes_total", "/host_written_bytes", "Bytes that hosts wrote."),
-    metric(Counter, "platters_read_bytes_total", "/physical_read_bytes", "Bytes read from the platters."),
-    metric(Counter, "platters_written_bytes_total", "/physical_written_bytes", "Bytes written to the platters."),
-    metric(Gauge, "waiting_requests", "/waiting", "Requests without a reply."),
-    metric(Gauge, "held_bytes", "/held_bytes", "Bytes of requests and replies in the server's memory."),
-    metric(Gauge, "clients", "/clients", "Clients over NBD."),
-    metric(Counter, "power_cuts_total", "/power_cuts", "Power cuts that were injected and met."),
-    metric(Counter, "zone_violations_total", "/zone_violations", "Requests that broke a rule of zones."),
-    metric(Gauge, "failed", "/has_failed", "1 once the drive has failed."),
-    metric(Gauge, "map_bytes", "/map_bytes", "Memory of the layers' maps."),
+    (Counter, "served_seconds_total", "/served_ns", "Time that has passed since the server began."),
+    (Counter, "cleaning_seconds_total", "/cleaning_ns", "Time that drives spent on work of their own."),
+    (Gauge, "cleaning_ratio", "/cleaning_share", "Share of the time that drives spent on work of their own."),
+    (Gauge, "cache_fill_ratio", "/cache_fill", "Share of the persistent cache in use."),
+    (Histogram, "request_duration_seconds", "/latency", "Latencies of requests, as the drive has them."),
+    (Histogram, "reply_lateness_seconds", "/lateness", "Lateness of replies by the host's clock."),
+    (Counter, "stalls_total", "/stalls", "Requests that took longer than this."),
+    (Counter, "read_bytes_total", "/host_read_bytes", "Bytes that hosts read."),
+    (Counter, "written_bytes_total", "/host_written_bytes", "Bytes that hosts wrote."),
+    (Counter, "platters_read_bytes_total", "/physical_read_bytes", "Bytes read from the platters."),
+    (Counter, "platters_written_bytes_total", "/physical_written_bytes", "Bytes written to the platters."),
+    (Gauge, "waiting_requests", "/waiting", "Requests without a reply."),
+    (Gauge, "held_bytes", "/held_bytes", "Bytes of requests and replies in the server's memory."),
+    (Gauge, "clients", "/clients", "Clients over NBD."),
+    (Counter, "power_cuts_total", "/power_cuts", "Power cuts that were injected and met."),
+    (Counter, "zone_violations_total", "/zone_violations", "Requests that broke a rule of zones."),
+    (Gauge, "failed", "/has_failed", "1 once the drive has failed."),
+    (Gauge, "map_bytes", "/map_bytes", "Memory of the layers' maps."),
 ];
 
 /// Metrics of a mount.
 const MOUNT: [Metric; 17] = [
-    metric(Counter, "mounted_seconds_total", "/mounted_s", "Time since the mount."),
-    metric(Counter, "requests_total", "/requests", "Requests of the kernel."),
-    metric(Counter, "read_bytes_total", "/statistics/host_read_bytes", "Bytes that hosts read."),
-    metric(Counter, "written_bytes_total", "/statistics/host_written_bytes", "Bytes that hosts wrote."),
-    metric(Counter, "disk_read_bytes_total", "/statistics/read_bytes", "Bytes read from the disk."),
-    metric(Counter, "disk_written_bytes_total", "/statistics/written_bytes", "Bytes written to the disk for hosts."),
-    metric(Counter, "moved_bytes_total", "/statistics/moved_bytes", "Bytes that cleaning moved."),
-    metric(Counter, "resets_total", "/statistics/resets", "Bands that were reset."),
-    metric(Counter, "commits_total", "/statistics/commits", "Commits, and fsyncs."),
-    metric(Counter, "stalls_total", "/statistics/stalls", "Writes that found no room without cleaning."),
-    metric(Counter, "waited_seconds_total", "/statistics/waited_ns", "Time that writes waited for cleaning."),
-    metric(Gauge, "buffered_bytes", "/statistics/buffered_bytes", "Unwritten bytes in memory."),
-    metric(Gauge, "granule_bytes", "/usage/granule_bytes", "Bytes of a granule."),
-    metric(Gauge, "live_granules", "/usage/live", "Granules that hold data."),
-    metric(Gauge, "free_granules", "/usage/free", "Granules that are free."),
-    metric(Gauge, "usable_granules", "/usage/usable", "Granules that files can fill in all."),
-    metric(Gauge, "read_only", "/read_only", "1 if nothing can be written."),
+    (Counter, "mounted_seconds_total", "/mounted_s", "Time since the mount."),
+    (Counter, "requests_total", "/requests", "Requests of the kernel."),
+    (Counter, "read_bytes_total", "/statistics/host_read_bytes", "Bytes that hosts read."),
+    (Counter, "written_bytes_total", "/statistics/host_written_bytes", "Bytes that hosts wrote."),
+    (Counter, "disk_read_bytes_total", "/statistics/read_bytes", "Bytes read from the disk."),
+    (Counter, "disk_written_bytes_total", "/statistics/written_bytes", "Bytes written to the disk for hosts."),
+    (Counter, "moved_bytes_total", "/statistics/moved_bytes", "Bytes that cleaning moved."),
+    (Counter, "resets_total", "/statistics/resets", "Bands that were reset."),
+    (Counter, "commits_total", "/statistics/commits", "Commits, and fsyncs."),
+    (Counter, "stalls_total", "/statistics/stalls", "Writes that found no room without cleaning."),
+    (Counter, "waited_seconds_total", "/statistics/waited_ns", "Time that writes waited for cleaning."),
+    (Gauge, "buffered_bytes", "/statistics/buffered_bytes", "Unwritten bytes in memory."),
+    (Gauge, "granule_bytes", "/usage/granule_bytes", "Bytes of a granule."),
+    (Gauge, "live_granules", "/usage/live", "Granules that hold data."),
+    (Gauge, "free_granules", "/usage/free", "Granules that are free."),
+    (Gauge, "usable_granules", "/usage/usable", "Granules that files can fill in all."),
+    (Gauge, "read_only", "/read_only", "1 if nothing can be written."),
 ];
 
 /// Upper ends of the buckets, which include the limits of stalls. A latency less than 3 % below an end may be counted in the next bucket.
@@ -89,7 +78,7 @@ pub fn text(report: &Value) -> String {
     let mut text = format!("# HELP smrkit_{kind}_info What it is.\n# TYPE smrkit_{kind}_info gauge\n");
     text += &format!("smrkit_{kind}_info{{{instance}{}}} 1\n", about.collect::<String>());
     for metric in metrics {
-        add(&mut text, &format!("smrkit_{kind}_{}", metric.name), metric, &instance, report);
+        add(&mut text, &format!("smrkit_{kind}_{}", metric.1), metric, &instance, report);
     }
     text
 }
@@ -98,18 +87,19 @@ fn label(key: &str, value: &str) -> String {
     format!("{key}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-fn add(text: &mut String, name: &str, metric: &Metric, instance: &str, report: &Value) {
-    let at = if metric.kind == Histogram { format!("{}_histogram_ns", metric.at) } else { metric.at.to_string() };
-    let kind = ["counter", "gauge", "histogram"][metric.kind as usize];
+fn add(text: &mut String, name: &str, &(kind, _, place, help): &Metric, instance: &str, report: &Value) {
+    let at = if kind == Histogram { format!("{place}_histogram_ns") } else { place.to_string() };
+    let kind_name = ["counter", "gauge", "histogram"][kind as usize];
+    let label_name = if place == "/stalls" { "over" } else { "op" };
     // A report may lack a number: a drive without a persistent cache has no fill.
     let Some(found) = report.pointer(&at).filter(|found| !found.is_null()) else { return };
-    *text += &format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
+    *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind_name}\n");
     let scale = if at.ends_with("_ns") { 1e-9 } else { 1.0 };
     for (key, value) in found.as_object().into_iter().flatten() {
-        let labels = format!("{instance},{}", label(metric.label, key.trim_start_matches("over_")));
-        match metric.kind {
+        let labels = format!("{instance},{}", label(label_name, key.trim_start_matches("over_")));
+        match kind {
             Histogram => {
-                let sum = report.pointer(&format!("{}_sum_ns/{key}", metric.at)).and_then(Value::as_f64);
+                let sum = report.pointer(&format!("{place}_sum_ns/{key}")).and_then(Value::as_f64);
                 add_histogram(text, name, &labels, value, sum.unwrap_or_default() * scale);
             }
             _ => *text += &format!("{name}{{{labels}}} {value}\n"),
