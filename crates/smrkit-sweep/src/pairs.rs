@@ -125,32 +125,35 @@ impl Pairs {
 
     /// A frame for programs: a line for each value under each load.
     pub fn frame(&self) -> Frame {
-        const NUMBERS: [&str; 9] = [
-            "n",
-            "mean_first",
-            "mean_second",
-            "ratio",
-            "ratio.low",
-            "ratio.high",
-            "difference",
-            "difference.low",
-            "difference.high",
-        ];
-        let own = ["value", "first", "second"].into_iter().chain(NUMBERS).map(str::to_string);
-        let columns = self.names.iter().cloned().chain(own).collect();
-        let row = |line: &Line| {
-            let (ratio, ends) = line.ratio().unzip();
-            let mut row = line.names.clone();
-            row.extend([json!(line.key), json!(self.sides[0]), json!(self.sides[1])]);
-            row.extend([json!(line.difference.n), json!(line.means[0]), json!(line.means[1]), json!(ratio)]);
-            for ends in [ends.flatten(), line.difference.interval()] {
-                let (low, high) = ends.unzip();
-                row.extend([json!(low), json!(high)]);
-            }
-            row.insert(row.len() - 2, json!(line.difference.mean));
-            row
+        let [first, second] = &self.sides;
+        let ends_of = |ends: Option<(f64, f64)>| {
+            let (low, high) = ends.unzip();
+            [json!(low), json!(high)]
         };
-        Frame { columns, rows: self.lines.iter().map(row).collect() }
+        let row = |line: &Line| -> (Vec<String>, Vec<Value>) {
+            let (ratio, ends) = line.ratio().unzip();
+            let [ratio_low, ratio_high] = ends_of(ends.flatten());
+            let [low, high] = ends_of(line.difference.interval());
+            let own = [
+                ("value", json!(line.key)),
+                ("first", json!(first)),
+                ("second", json!(second)),
+                ("n", json!(line.difference.n)),
+                ("mean_first", json!(line.means[0])),
+                ("mean_second", json!(line.means[1])),
+                ("ratio", json!(ratio)),
+                ("ratio.low", ratio_low),
+                ("ratio.high", ratio_high),
+                ("difference", json!(line.difference.mean)),
+                ("difference.low", low),
+                ("difference.high", high),
+            ];
+            let names = self.names.iter().cloned().zip(line.names.iter().cloned());
+            names.chain(own.map(|(name, value)| (name.to_string(), value))).unzip()
+        };
+        let (columns, rows): (Vec<_>, Vec<_>) = self.lines.iter().map(row).unzip();
+        // There is one line at least, and all have the same columns.
+        Frame { columns: columns.into_iter().next().unwrap_or_default(), rows }
     }
 }
 
