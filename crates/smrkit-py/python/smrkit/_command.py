@@ -1,11 +1,30 @@
 """The command ``smrkit``, which is part of the native module."""
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 from typing import NoReturn
 
 from smrkit import _native
+from smrkit._errors import Error, UsageError
+
+
+def found() -> str:
+    """The command on the path, or the program that ``$SMRKIT`` names."""
+    program = shutil.which(os.environ.get("SMRKIT", "smrkit"))
+    if program is None:
+        raise UsageError("there is no command smrkit on the path: install it, or name it in $SMRKIT")
+    return program
+
+
+def output(*words: str) -> str:
+    """Runs the command, and returns its output."""
+    done = subprocess.run([found(), *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Error(done.stderr.strip().removeprefix("smrkit: "))
+    return done.stdout
 
 
 def main() -> NoReturn:

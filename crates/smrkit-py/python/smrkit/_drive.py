@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from smrkit._command import found, output
 from smrkit._errors import Error
 
 DETACH_SECONDS = 5.0
@@ -47,21 +48,21 @@ class Drive:
         self._folder = Path(tempfile.mkdtemp(prefix="smrkit-"))
         try:
             self._image = self._folder / "drive.img"
-            _smrkit("create", str(self._image), *self._create)
+            output("create", str(self._image), *self._create)
             if self._attach:
-                self.path = Path(_smrkit("attach", str(self._image), *self._serve).strip())
+                self.path = Path(output("attach", str(self._image), *self._serve).strip())
                 self._process = int(self.stats["process"])
             else:
                 self._start_server()
         except BaseException:
             if self._attach:
-                subprocess.run([_command(), "detach", str(self._image)], capture_output=True)
+                subprocess.run([found(), "detach", str(self._image)], capture_output=True)
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         return self
 
     def _start_server(self) -> None:
-        words = [_command(), "serve", str(self._image), "--listen", f"unix:{self._folder / 's'}", *self._serve]
+        words = [found(), "serve", str(self._image), "--listen", f"unix:{self._folder / 's'}", *self._serve]
         self._errors = tempfile.TemporaryFile("w+")
         self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         assert self._server.stdout is not None
@@ -101,7 +102,7 @@ class Drive:
         deadline = time.monotonic() + DETACH_SECONDS
         while True:
             try:
-                _smrkit("detach", str(self._image))
+                output("detach", str(self._image))
                 return problem
             except Error as refused:
                 if problem:
@@ -114,12 +115,12 @@ class Drive:
 
     def inject(self, *fault: str | int) -> None:
         """Injects a fault, in the words of ``smrkit inject``: ``d.inject("slow", "8s")``."""
-        _smrkit("inject", str(self._image), *map(str, fault))
+        output("inject", str(self._image), *map(str, fault))
 
     @property
     def stats(self) -> dict[str, Any]:
         """The drive's counters so far, as ``smrkit top --json`` prints them."""
-        stats: dict[str, Any] = json.loads(_smrkit("top", "--json", str(self._image)))
+        stats: dict[str, Any] = json.loads(output("top", "--json", str(self._image)))
         return stats
 
 
@@ -148,18 +149,3 @@ def drive(
     if log is not None:
         serve += ["--log", os.fspath(log)]
     return Drive(create, serve, attach, None if log is None else Path(log))
-
-
-def _command() -> str:
-    found = shutil.which(os.environ.get("SMRKIT", "smrkit"))
-    if found is None:
-        raise Error("there is no command smrkit on the path: install it, or name it in $SMRKIT")
-    return found
-
-
-def _smrkit(*words: str) -> str:
-    """Runs the command, and returns its output."""
-    done = subprocess.run([_command(), *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Error(done.stderr.strip())
-    return done.stdout

@@ -15,7 +15,6 @@ import re
 import runpy
 import signal
 import statistics
-import subprocess
 import sys
 import textwrap
 import tomllib
@@ -31,6 +30,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import smrkit
 from smrkit import Error, ImpossibleError, InputError, Outcome, UsageError
+from smrkit._command import output
 
 STUDIES = Path(__file__).parent / "studies"
 WIDTH = 118
@@ -341,14 +341,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
 
     def command(self, *words: str) -> Any:
         """The JSON output of the command ``smrkit`` with these arguments, for functions that the package lacks."""
-        name = os.environ.get("SMRKIT", "smrkit")
-        try:
-            ran = subprocess.run([name, *words], capture_output=True, text=True)
-        except FileNotFoundError:
-            raise UsageError(f"{name} is not to be found: put the command on the path, or name it in SMRKIT") from None
-        if ran.returncode:
-            raise Error(ran.stderr.strip().removeprefix("smrkit: "))
-        return json.loads(ran.stdout)
+        return json.loads(output(*words))
 
     def _watch(self, share: float, what: str) -> None:
         # Only the main thread receives Ctrl-C. Raising here ends a run on another thread.
@@ -617,9 +610,9 @@ def reproduce(name: str, **asked: Any) -> list[Study]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Executes the command; returns the exit code."""
     asked = _parser().parse_args(arguments)
-    for output in filter(None, (asked.json, asked.report)):
-        if Path(output).is_file() and str(output).endswith(ENDINGS):
-            _parser().error(f"{output} is there, and may be a trace: write to another file")
+    for path in filter(None, (asked.json, asked.report)):
+        if Path(path).is_file() and str(path).endswith(ENDINGS):
+            _parser().error(f"{path} is there, and may be a trace: write to another file")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     codes: dict[type[Exception], int] = {UsageError: 2, InputError: 3, ImpossibleError: 4}
     try:
