@@ -245,13 +245,13 @@ impl Rows for ParquetReader {
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
         let Feed { intake, volumes: Volumes { list: volumes, .. }, outstanding, .. } = feed;
         // The error of row `row` of this batch.
-        let (path, done) = (intake.path.clone(), intake.requests);
+        let (path, done) = (&intake.path, intake.requests);
         let bad = |row: usize, why: &str| {
             let message = match self.is_foreign {
                 true => format!("{why}: mend the table, and write it again"),
                 false => format!("damaged ({why}): {AGAIN}"),
             };
-            Error::at_line(&path, done + row as u64 + 1, None, message)
+            Error::at_line(path, done + row as u64 + 1, None, message)
         };
         let rows = match guarded(|| self.batches.next().transpose()) {
             Ok(None) => return Ok(()),
