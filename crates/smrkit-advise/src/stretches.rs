@@ -8,11 +8,10 @@ use smrkit::stats::counts::RequestRow;
 /// Stretches at most; from then on two become one, and each holds twice the requests.
 const STRETCHES_MAX: usize = 1024;
 
-/// Buckets of latencies that double from one of these to the next.
-const STEPS: usize = 128;
-/// Share of itself by which a p99, the middle of a bucket, is off at most.
-pub const P99_ERROR: f64 = 0.5 / STEPS as f64;
-const BUCKETS: usize = STEPS * 44;
+/// Binary digits of a latency that are kept.
+const DIGITS: u32 = 8;
+/// Share of itself by which a p99, the middle of all latencies with its digits, is off at most.
+pub const P99_ERROR: f64 = 1.0 / (1 << DIGITS) as f64;
 
 /// Figures of some of a run's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -48,11 +47,11 @@ struct Stretch {
     latencies: Latencies,
 }
 
-/// Numbers of latencies by bucket.
-type Latencies = BTreeMap<u16, u64>;
+/// How many latencies are rounded to each.
+type Latencies = BTreeMap<u64, u64>;
 
 fn add_all(latencies: &mut Latencies, more: &Latencies) {
-    more.iter().for_each(|(bucket, count)| *latencies.entry(*bucket).or_default() += count);
+    more.iter().for_each(|(ns, count)| *latencies.entry(*ns).or_default() += count);
 }
 
 impl Default for Stretches {
@@ -119,7 +118,7 @@ impl Stretches {
             requests,
             elapsed_ns: last.end_ns - begin_ns,
             mean_ns: (sum_ns / u128::from(requests.max(1))) as u64,
-            p99_ns: middle_ns(p99(&latencies, requests)).min(longest_ns),
+            p99_ns: p99_ns(&latencies, requests).min(longest_ns),
             longest_ns,
         })
     }
@@ -132,7 +131,7 @@ impl Stretch {
         self.shortest_ns = Some(self.shortest_ns.map_or(row.latency_ns, |shortest| shortest.min(row.latency_ns)));
         self.longest_ns = self.longest_ns.max(row.latency_ns);
         self.end_ns = row.end_ns;
-        *self.latencies.entry(bucket(row.latency_ns)).or_default() += 1;
+        *self.latencies.entry(rounded(row.latency_ns)).or_default() += 1;
     }
 
     /// The stretch and the next as one.
@@ -150,30 +149,21 @@ impl Stretch {
     }
 }
 
-/// The bucket that 99 % of `requests` don't exceed.
-fn p99(latencies: &Latencies, requests: u64) -> u16 {
+/// The latency that 99 % of `requests` don't exceed.
+fn p99_ns(latencies: &Latencies, requests: u64) -> u64 {
     let rank = (requests * 99).div_ceil(100);
     let mut below = 0;
-    let reaches = |(_, count): &(&u16, &u64)| {
+    let reaches = |(_, count): &(&u64, &u64)| {
         below += **count;
         below >= rank
     };
-    latencies.iter().find(reaches).map_or(0, |(bucket, _)| *bucket)
+    latencies.iter().find(reaches).map_or(0, |(ns, _)| *ns)
 }
 
-/// The bucket of a latency: its power of two, and the step on the way to the next.
-fn bucket(ns: u64) -> u16 {
-    let power = ns.checked_ilog2().unwrap_or(0) as usize;
-    let step =
-        if power < STEPS.ilog2() as usize { 0 } else { (ns >> (power - STEPS.ilog2() as usize)) as usize % STEPS };
-    (power * STEPS + step).min(BUCKETS - 1) as u16
-}
-
-/// The middle of a bucket.
-fn middle_ns(bucket: u16) -> u64 {
-    let bucket = usize::from(bucket);
-    let first = |bucket: usize| (1_u64 << (bucket / STEPS)) as f64 * (1.0 + (bucket % STEPS) as f64 / STEPS as f64);
-    f64::midpoint(first(bucket), first(bucket + 1)) as u64
+/// The middle of all latencies with the same first digits.
+fn rounded(ns: u64) -> u64 {
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(DIGITS);
+    (ns >> shift << shift) + (1 << shift >> 1)
 }
 
 #[cfg(test)]
@@ -235,17 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_holds_latencies_that_are_nearly_alike() {
-        for power in STEPS.ilog2()..43 {
-            for ns in [1 << power, (1 << power) + 1, (3 << (power - 1)) - 1, 3 << (power - 1), (2 << power) - 1] {
-                let found = middle_ns(bucket(ns));
-                assert!(found.abs_diff(ns) as f64 <= ns as f64 * P99_ERROR, "{ns} is taken for {found}");
+    fn a_rounded_latency_is_nearly_itself() {
+        for power in 0..63 {
+            for ns in [1 << power, (1 << power) + 1, (3 << power >> 1) - 1, 3 << power >> 1, (2 << power) - 1] {
+                let off = rounded(ns).abs_diff(ns);
+                assert!(off as f64 <= ns as f64 * P99_ERROR, "{ns} is taken for {}", rounded(ns));
             }
         }
-        // Below, one for each power of two; the last holds all that is longer.
-        let buckets = |all: &[u64]| all.iter().map(|&ns| usize::from(bucket(ns))).collect::<Vec<_>>();
-        assert_eq!(buckets(&[0, 1, 2, 3, 4, 127]), [0, 0, STEPS, STEPS, 2 * STEPS, 6 * STEPS]);
-        assert_eq!(buckets(&[1 << 44, u64::MAX]), [BUCKETS - 1; 2]);
+        assert_eq!([0, 1, 200, 255].map(rounded), [0, 1, 200, 255]);
     }
 
     #[test]
