@@ -75,28 +75,20 @@ impl Sums {
 /// Reads the times of a report's lines in any of their formats.
 #[derive(Default)]
 struct Clock {
-    now: Option<Time>,
+    /// Seconds since midnight, or since another moment.
+    now_s: Option<f64>,
     /// From the time before to this one; 0 if either is not known.
     seconds: f64,
-}
-
-/// Seconds since midnight, or since another moment.
-#[derive(Clone, Copy, PartialEq)]
-enum Time {
-    OfDay(f64),
-    Since(f64),
 }
 
 impl Clock {
     /// Takes the time of a line that has one: of the day, or a number alone on its line.
     fn read(&mut self, line: &str) {
-        let time = clock_s(line).map(Time::OfDay).or_else(|| line.trim().parse().ok().map(Time::Since));
-        let Some(time) = time.filter(|_| time != self.now) else { return };
-        self.seconds = match (self.now.replace(time), time) {
-            (Some(Time::OfDay(before)), Time::OfDay(now)) => (now - before).rem_euclid(DAY_S),
-            (Some(Time::Since(before)), Time::Since(now)) => (now - before).max(0.0),
-            _ => 0.0,
-        };
+        let time_s = clock_s(line).or_else(|| line.trim().parse().ok());
+        let Some(now_s) = time_s.filter(|_| time_s != self.now_s) else { return };
+        // After midnight the time of the day is less than before.
+        let since = |before_s| if now_s < before_s { now_s - before_s + DAY_S } else { now_s - before_s };
+        self.seconds = self.now_s.replace(now_s).map_or(0.0, since).max(0.0);
     }
 }
 
