@@ -20,8 +20,8 @@ use crate::comparison::{
 use crate::measured::{AskedWork, Known};
 use crate::sums::ReportedWaits;
 use crate::trial::{self, Measured};
-use crate::uses::{self, AskedUse};
-use crate::{Buffer, LoadKind, Need, Pair, Question};
+use crate::uses::AskedUse;
+use crate::{AT_FIRST_SIGHT, Buffer, LoadKind, Need, Pair, Question};
 
 /// The shortest simulated time from which anything is concluded (assumption): longer than a drive's RAM hides.
 const SHORTEST_NS: u64 = 5_000_000_000;
@@ -47,16 +47,7 @@ pub struct Advice {
     pub actions: Vec<Action>,
     /// The use, as it was asked for; null without one.
     #[serde(rename = "use")]
-    pub asked_use: Option<String>,
-    /// The use in words.
-    #[serde(skip)]
-    pub what: Option<String>,
-    /// An amount that is done beside a load at times of its own, in words, and the time over which it is spread.
-    #[serde(skip)]
-    pub spread: Option<(String, Nanos)>,
-    /// What was assumed of it.
-    #[serde(skip)]
-    pub assumed: Option<String>,
+    pub asked_use: Option<AskedUse>,
     /// True if any part of the load is like the whole.
     #[serde(skip)]
     pub is_even: bool,
@@ -428,7 +419,6 @@ impl Advice {
     /// The answer from what was run as it is: no ends, changes, sentences and actions yet.
     pub(crate) fn new(question: &Question, (own, usual): &Pair, present: Vec<Present>, hardest: usize) -> Advice {
         let (outcome, load) = (&own.outcome, &question.loads[hardest]);
-        let asked_use = question.asked_use.as_ref();
         let (writes, written_bytes) = (outcome.commands.host_write, outcome.host_written_sectors * SECTOR_BYTES);
         let is_whole = outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut;
         let mut advice = Advice {
@@ -437,10 +427,7 @@ impl Advice {
             verdict: Verdict::TooShort,
             text: String::new(),
             actions: Vec::new(),
-            asked_use: asked_use.map(ToString::to_string),
-            what: asked_use.map(AskedUse::what),
-            spread: asked_use.and_then(AskedUse::spread_amount),
-            assumed: asked_use.and_then(AskedUse::assumed),
+            asked_use: question.asked_use.clone(),
             is_even: load.is_even,
             is_endless: load.is_endless(),
             need: question.need,
@@ -486,6 +473,13 @@ impl Advice {
         };
         advice.problems = advice.problems_of(&advice.judged().own, &advice.judged().against);
         advice
+    }
+
+    /// True of an answer by a part of what is asked: the first requests of a load, or a part of each disk that is rebuilt.
+    pub fn is_of_part(&self) -> bool {
+        let own = &self.judged().own;
+        let has_more = || self.whole_bytes.is_none_or(|whole| whole > own.bytes as f64);
+        self.is_preview && (self.rebuild.is_some() || own.requests >= AT_FIRST_SIGHT && has_more())
     }
 
     /// The system as it is under the load on which the answer rests.
@@ -794,8 +788,7 @@ impl Advice {
 
     /// True of disks and uses that are behind a USB adapter.
     pub fn is_on_usb(&self) -> bool {
-        let is_by_use = self.asked_use.as_ref().is_some_and(|asked| uses::is_on_usb(asked));
-        is_by_use || self.array.is_none() && self.system.drive == "wd40ndzw"
+        self.asked_use.as_ref().is_some_and(AskedUse::is_on_usb) || self.array.is_none() && self.system.drive == "wd40ndzw"
     }
 
     /// What is asked, for whoever may have measured it.
@@ -806,7 +799,7 @@ impl Advice {
             drive: self.system.rebuilt.as_deref().unwrap_or(&self.system.drive),
             array: self.array.map(|array| (array.level, self.judged().own.disks)),
             rebuild: self.rebuild,
-            use_name: self.asked_use.as_deref().and_then(|asked| asked.split(':').next()),
+            use_name: self.asked_use.as_ref().map(|asked| asked.info.name),
             stream_write_bytes: self.demand.mean_write_bytes.filter(|_| is_stream),
             is_full: self.state.prefill == Prefill::Full,
         }
@@ -879,7 +872,7 @@ impl Advice {
             let bytes = self.whole_bytes.filter(|_| !self.is_open())?;
             // A log puts what is written at places all over the disk on its outer tracks, one after another. To write all of a disk takes at
             // least as long as on conventional platters, of which these have as many tracks.
-            let is_sampled = self.system.is_dynamic && self.asked_use.as_deref().is_some_and(uses::is_of_whole_disk);
+            let is_sampled = self.system.is_dynamic && self.asked_use.as_ref().is_some_and(AskedUse::is_of_whole_disk);
             let least_s = if is_sampled { self.base().conventional.seconds_for(bytes) } else { 0.0 };
             return Some(run.seconds_for(bytes).max(least_s));
         }

@@ -345,8 +345,9 @@ impl Inquiry<'_> {
         Ok(is_trimmed || self.question.need.every.is_some() || changes::at_end(run, true)?.is_some())
     }
 
-    /// Answers by the first requests of a load, or by half of the part of each disk that is rebuilt, if there is more to run. Until it is
-    /// known what comes once a cache is full, a hundred times as many may have to be served. True if the listener was told.
+    /// Answers by the first requests of a load, or by half of the part of each disk that is rebuilt (and a quarter, beside which it shows how
+    /// the time grows with the disk), if there is more to run. Until it is known what comes once a cache is full, a hundred times as many
+    /// requests may have to be served. True if the listener was told.
     fn preview(&self, listener: &mut dyn Listener) -> Result<bool, Error> {
         let Question { run, loads, whole_disk_bytes, .. } = self.question;
         let Some(load) = loads.first() else { return Ok(false) };
@@ -360,7 +361,9 @@ impl Inquiry<'_> {
             let own = Trial { first: Some(AT_FIRST_SIGHT), ..self.trial(load) };
             let own = if is_part { own.on_half()? } else { own };
             let usual = Trial { run: own.run.conventional()?, ..own.clone() };
-            Ok((own.serve(watch)?, Arc::new(usual.serve(watch)?)))
+            // The reserve that a drive needs at least makes a small part faster than a large one.
+            let served = if is_part { own.serve_load(is_part, watch)? } else { own.serve(watch)? };
+            Ok((served, Arc::new(usual.serve(watch)?)))
         })?;
         let (own, usual) = &pair;
         let is_whole = !own.outcome.interrupted && !usual.outcome.interrupted && (own.outcome.requests > 0 || is_part);

@@ -20,23 +20,6 @@ pub struct Known {
     pub is_doubtful: bool,
 }
 
-/// A failure of drives that owners have reported. It is one of firmware, which no run shows.
-pub struct Fault {
-    drives: &'static [&'static str],
-    is_of: fn(&AskedWork) -> bool,
-    /// What happens.
-    pub what: &'static str,
-    /// Who says so.
-    pub source: &'static str,
-}
-
-static FAULTS: [Fault; 1] = [Fault {
-    drives: &["wd40efax"],
-    is_of: |asked| asked.rebuilds(true),
-    what: "may answer writes with errors during a resilver, even new ones, so that ZFS drops them",
-    source: "openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020",
-}];
-
 /// What is asked of a drive, as far as a measurement may be of it.
 pub struct AskedWork<'a> {
     /// The drive, by its preset's name.
@@ -133,9 +116,13 @@ impl AskedWork<'_> {
         KNOWN.iter().find(|known| known.drives[0] == self.drive && (known.is_of)(self))
     }
 
-    /// How this drive has failed at this work.
-    pub fn fault(&self) -> Option<&'static Fault> {
-        FAULTS.iter().find(|fault| fault.drives.contains(&self.drive) && (fault.is_of)(self))
+    /// How this drive has failed its owners at this work, and who says so. That is a fault of firmware, which no run shows.
+    pub fn fault(&self) -> Option<(&'static str, &'static str)> {
+        let fails = self.drive == "wd40efax" && self.rebuilds(true);
+        fails.then_some((
+            "may answer writes with errors during a resilver, even new ones, so that ZFS drops them",
+            "openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020",
+        ))
     }
 
     /// What was measured at this work of drives of the same kind.

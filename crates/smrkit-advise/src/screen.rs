@@ -47,10 +47,10 @@ fn previewed(text: &str) -> impl Iterator<Item = &str> {
 
 /// The answer so far, while more is run, and what it leaves out.
 pub fn preview(advice: &Advice, screen: Screen) -> String {
-    let by = match advice.judged().own.rebuild.filter(|_| advice.is_preview) {
+    let by = match advice.judged().own.rebuild {
+        _ if !advice.is_of_part() => "by the drive's most likely figures alone".into(),
         Some(part) => format!("by {} of each disk alone", format::bytes(part.disk_bytes as f64)),
-        None if advice.is_preview => format!("by the first {} requests alone", format::count(advice.demand.requests)),
-        None => "by the drive's most likely figures alone".into(),
+        None => format!("by the first {} requests alone", format::count(advice.demand.requests)),
     };
     format!("At first sight, {by}:\n{}\n", lines(previewed(&advice.text), screen))
 }
@@ -63,10 +63,12 @@ pub fn first(advice: &Advice, preview: &str, screen: Screen) -> String {
     if said.is_empty() {
         return lines(new, screen);
     }
+    let headline = advice.text.lines().next().unwrap_or_default();
     // Only a headline has colours.
-    let is_changed = advice.text.lines().next().is_some_and(|headline| !said.contains(&headline));
-    let screen = Screen { is_coloured: screen.is_coloured && is_changed, ..screen };
-    "After more runs, which count instead:\n".to_string() + &lines(new, screen)
+    let screen = Screen { is_coloured: screen.is_coloured && !said.contains(&headline), ..screen };
+    let answer = |line: &str| line.split([':', ' ']).next().map(str::to_string);
+    let effect = if answer(headline) == answer(said[0]) { "confirm" } else { "change" };
+    format!("More runs {effect} the answer:\n{}", lines(new, screen))
 }
 
 /// The last row of what was tried; before the first of them the rows that the answer was about.
@@ -324,7 +326,7 @@ pub(crate) fn asked(advice: &Advice) -> String {
         names.join(" & ")
     };
     if let Some(asked) = &advice.asked_use {
-        return asked.clone();
+        return asked.to_string();
     }
     let what = match advice.judged().load {
         LoadKind::Asked => replayed.trace.clone().or_else(|| replayed.workload.clone()).unwrap_or_else(sources),

@@ -22,6 +22,7 @@ use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, Rebuild
 use crate::screen::{self, Screen};
 use crate::sums::ReportedWaits;
 use crate::trial::Trial;
+use crate::uses::AskedUse;
 use crate::words;
 use crate::{Buffer, Load, LoadKind, Need};
 
@@ -56,15 +57,12 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
     let conventional = run(1e6 * multiple, 0);
     let against = times(multiple);
     Advice {
-        assumed: None,
         schema: 1,
         answer: Answer::Unknown,
         verdict: Verdict::Fine,
         text: String::new(),
         actions: Vec::new(),
         asked_use: None,
-        what: None,
-        spread: None,
         is_even: true,
         is_endless: false,
         note: None,
@@ -124,11 +122,14 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
     }
 }
 
+fn use_named(text: &str) -> AskedUse {
+    text.parse().unwrap()
+}
+
 /// A use of this many bytes in all, such as a backup.
 fn amount(multiple: f64, bytes: f64) -> Advice {
     Advice {
-        asked_use: Some("restic:bytes=1G".into()),
-        what: Some("a backup by restic".into()),
+        asked_use: Some(use_named("restic:bytes=1G")),
         whole_bytes: Some(bytes),
         ..advice(multiple, 1)
     }
@@ -294,7 +295,7 @@ fn disks_that_cannot_keep_up_either_are_no_cure() {
 fn a_backlog_is_called_that() {
     let mut behind = advice(400_000.0, 1);
     behind.engine.arrival = Arrival::Trace;
-    behind.what = Some("a database".into());
+    behind.asked_use = Some(use_named("postgres"));
     behind.present[0].own = Trajectory {
         falls_behind: true,
         arrivals_ns: 40 * S,
@@ -307,7 +308,7 @@ fn a_backlog_is_called_that() {
     assert_eq!(
         lines[..2],
         [
-            "No: tiny can't keep up with a database; a CMR disk can.",
+            "No: tiny can't keep up with a PostgreSQL database; a CMR disk can.",
             "How fast: this load asks for 2.5 MB/s, and the drive does 1 MB/s, so that the backlog grows: what comes in an hour takes it 2.5 h. \
              A program that keeps 1 request outstanding would wait 100 ms for each."
         ]
@@ -419,7 +420,7 @@ fn what_is_not_known_of_a_drive_may_change_the_answer() {
     assert_eq!(at_risk.verdict, Verdict::Depends);
     assert_eq!(
         lines[0],
-        "Perhaps: some figures of tiny are estimates, and at their worst it does 200 kB/s, a CMR disk 1.2 MB/s."
+        "Perhaps: some figures of tiny are estimates, and at the worst of them it does 200 kB/s, a CMR disk 1.2 MB/s."
     );
     assert_eq!(lines[1], "How fast: 1 MB/s (0.2 to 1.1 MB/s); a CMR disk 1.2 MB/s.");
     assert_eq!(lines[2], "Why: no request waits for cleaning.", "as it is taken to be it is as fast");
@@ -434,10 +435,10 @@ fn what_is_not_known_of_a_drive_may_change_the_answer() {
     let mut needed = amount(1.2, 18e9);
     needed.need.within = Some(Nanos(4 * 3_600 * S));
     needed.ends = vec![end(true, run(0.5e6, 1)), end(false, run(2e6, 1))];
-    assert!(said(needed, "Perhaps").2.ends_with("and only at their best it does what you need."));
+    assert!(said(needed, "Perhaps").2.ends_with("and it does what you need only at the best of them."));
     let mut dropping = advice(1.2, 1);
     dropping.ends = vec![end(true, run(0.9e6, 44))];
-    assert!(said(dropping, "Perhaps").2.ends_with("and they may be such that the system would drop a disk."));
+    assert!(said(dropping, "Perhaps").2.ends_with("and at one end of them the system would drop a disk."));
 }
 
 #[test]
@@ -507,13 +508,20 @@ fn the_reason_says_when_the_cache_is_full_if_that_matters() {
         why(1.0, 0.5, 8, true, None),
         "Why: no request waits for cleaning; the drive's cache is 25 % full at the end."
     );
-    let mut full = advice(1.0, 1);
-    full.system.cache_sectors = 8;
-    let timeline = Timeline { window_ns: S, cache_fill: vec![0.2, 0.9, 1.0, 1.0], ..Timeline::default() };
-    words::answer(&mut full, &Outcome { timeline, ..Outcome::default() });
+    let filled = |cache_fill: Vec<f64>| {
+        let mut one = advice(1.0, 1);
+        one.system.cache_sectors = 8;
+        let timeline = Timeline { window_ns: S, cache_fill, ..Timeline::default() };
+        words::answer(&mut one, &Outcome { timeline, ..Outcome::default() });
+        one.text.lines().nth(2).unwrap().to_string()
+    };
     assert_eq!(
-        full.text.lines().nth(2).unwrap(),
+        filled(vec![0.2, 0.9, 1.0, 1.0]),
         "Why: the drive's cache fills, but between requests the drive cleans it as fast as they come, so that none waits."
+    );
+    assert_eq!(
+        filled(vec![0.2, 0.5, 0.8, 0.95]),
+        "Why: no request waits for cleaning; the drive's cache is 95 % full at the end."
     );
     assert_eq!(why(1.0, 0.0, 0, false, None), "Why: no request waits for rewriting.");
 }
@@ -620,7 +628,8 @@ fn a_recording_that_comes_again_is_judged_no_milder() {
 fn an_amount_beside_a_load_is_said_to_be_done_in_time_or_not() {
     let asked = |falls_behind: bool| {
         let mut one = open(1.0);
-        one.spread = Some(("a backup by restic".into(), Nanos(8 * 3600 * S)));
+        one.asked_use =
+            AskedUse::together(&["plex", "restic"].map(use_named), Some(Nanos(8 * 3600 * S))).unwrap();
         (one.present[0].own.falls_behind, one.present[0].own.elapsed_ns) = (falls_behind, 150 * S);
         said(one, "").2
     };
@@ -682,7 +691,7 @@ fn a_backlog_that_may_grow_is_no_end_of_a_range() {
     one.ends = vec![end(true, behind), end(false, latency(4))];
     let one = answered(one);
     let lines: Vec<&str> = one.text.lines().collect();
-    assert_eq!(lines[0], "Perhaps: some figures of tiny are estimates, and at their worst it can't keep up.");
+    assert_eq!(lines[0], "Perhaps: some figures of tiny are estimates, and at the worst of them it can't keep up.");
     let range = "(4 to 5 ms, and at the drive's worst the backlog grows)";
     assert!(lines[1].contains(range), "{}", one.text);
 }
@@ -701,7 +710,7 @@ fn what_makes_an_end_slow_is_told_by_the_requests_that_are() {
         one.ends = vec![end(true, latency(mean_ms, p99_ms))];
         answered(one).text.lines().next().unwrap().to_string()
     };
-    let told = |what: &str| format!("Perhaps: some figures of tiny are estimates, and at their worst {what}.");
+    let told = |what: &str| format!("Perhaps: some figures of tiny are estimates, and at the worst of them {what}.");
     // The mean is 1.5 times as long, and nobody would understand what is more than twice as slow.
     assert_eq!(headline(30, 400), told("one request in a hundred takes at least 400 ms, on a CMR disk 100 ms"));
     assert_eq!(headline(90, 120), told("a request takes on average 90 ms, on a CMR disk 20 ms"));
@@ -752,6 +761,7 @@ const ARRAYS: [&str; 12] =
 struct Asked {
     array: &'static str,
     rebuild: Option<&'static str>,
+    use_name: Option<&'static str>,
     load: LoadKind,
     write_bytes: f64,
     sequential: f64,
@@ -773,6 +783,13 @@ fn made_up(random: &mut u64) -> (Asked, Advice) {
         array,
         rebuild,
         load,
+        use_name: match (rebuild, array) {
+            (Some(_), _) => None,
+            // Only md reshapes an array.
+            (None, "raid5" | "raid6") => pick(random, &[None, None, Some("reshape"), Some("restic")]),
+            (None, "") => pick(random, &[None, None, Some("restic"), Some("copy"), Some("format")]),
+            (None, _) => pick(random, &[None, None, Some("restic"), Some("zfs-pool"), Some("zfs-receive")]),
+        },
         write_bytes: if load == LoadKind::Light { 4096.0 } else { pick(random, &[4096.0, 8192.0, 65536.0, 1e6]) },
         sequential: if load == LoadKind::Light { 0.0 } else { pick(random, &[0.0, 0.3, 0.9, 1.0]) },
         disk_bytes: pick(random, &[1_000_000_000_000, 4_000_000_000_000, 20_000_000_000_000]),
@@ -795,19 +812,42 @@ fn made_up(random: &mut u64) -> (Asked, Advice) {
     advice.present[0].own.rebuild = rebuilt(bytes_per_s);
     advice.present[0].conventional.rebuild = rebuilt(1.8e8);
     advice.problems = Judged::new(&advice.present[0].own, &advice.present[0].against).problems;
-    advice.present[0].own.refused = pick(random, &[9, 0, 0, 0, 0, 0]);
-    let mut kinds = vec![(ChangeKind::Conventional, "CMR disks".to_string())];
-    if rebuild != Some("scrub") {
+    // Conventional, of Seagate's kind, of Western Digital's, host-managed.
+    let sold = pick(random, &["cmr", "static", "static", "dynamic", "dynamic", "zoned"]);
+    (advice.system.is_conventional, advice.system.is_dynamic) = (sold == "cmr", sold == "dynamic");
+    advice.present[0].own.cleans = sold != "cmr";
+    if sold == "cmr" {
+        // It is its own twin.
+        let own = &mut advice.present[0];
+        (own.conventional, own.against) = (own.own.clone(), times(1.0));
+    }
+    if sold == "zoned" {
+        advice.present[0].own.refused = 9;
+        advice.present[0].own.refused_by_full_zones = pick(random, &[0, 9]);
+    }
+    advice.asked_use = asked.use_name.map(use_named);
+    let mut kinds = Vec::new();
+    if sold == "zoned" {
+        kinds.push((ChangeKind::HostLayer, "dm-zoned".into()));
+    }
+    if !["cmr", "zoned"].contains(&sold) {
+        kinds.push((ChangeKind::Conventional, "CMR disks".to_string()));
+    }
+    if sold == "dynamic" && rebuild != Some("scrub") {
         kinds.push((ChangeKind::Trim, "trimmed".into()));
     }
-    if load == LoadKind::Asked {
-        kinds.extend([
-            (ChangeKind::WriteSize, "writes of 64 KiB".to_string()),
-            (ChangeKind::WriteSize, "writes of 4 MiB".into()),
-        ]);
+    if load == LoadKind::Asked && rebuild.is_none() && sold != "zoned" {
+        kinds.extend(match asked.use_name {
+            None => vec![(ChangeKind::WriteSize, "writes of 64 KiB"), (ChangeKind::WriteSize, "writes of 4 MiB")],
+            Some("restic") => vec![(ChangeKind::Program, "packs of 128 MiB")],
+            Some("zfs-pool") => vec![(ChangeKind::Program, "writes every 300 s")],
+            Some(_) => Vec::new(),
+        }.into_iter().map(|(kind, name)| (kind, name.to_string())));
     }
-    let others = advice.array.map(|array| array.rebuilds()).unwrap_or_default();
-    kinds.extend(others.into_iter().map(|(_, kind, name)| (kind, name)));
+    if sold != "zoned" {
+        let others = advice.array.map(|array| array.rebuilds()).unwrap_or_default();
+        kinds.extend(others.into_iter().map(|(_, kind, name)| (kind, name)));
+    }
     // A budget is worked out after the first answer.
     if rebuild.is_none() && pick(random, &[true, false]) {
         advice.budget = Some(Budget {
@@ -862,9 +902,11 @@ fn broken_rule(asked: &Asked, advice: &Advice, command: &str) -> Option<&'static
             .or(of((30..=300).contains(&seconds), "a dead disk would hang the host for minutes"));
     }
     if command.starts_with("blkdiscard ") {
-        let erases_new = command == "blkdiscard /dev/NEW-DISK";
-        return of(erases_new, "data is erased")
-            .or(of(matches!(asked.rebuild, Some("rebuild" | "resilver")), "no disk is new"));
+        let is_meant = match asked.rebuild {
+            Some("rebuild" | "resilver") => command == "blkdiscard /dev/NEW-DISK",
+            _ => command == "blkdiscard /dev/DISK-TO-ERASE" && asked.use_name == Some("format"),
+        };
+        return of(is_meant, "data is erased").or(of(advice.system.is_dynamic, "the disk does not care"));
     }
     let is_replaced = matches!(asked.rebuild, Some("rebuild" | "resilver"));
     if command.starts_with("zpool replace POOL ") {
@@ -883,7 +925,12 @@ fn broken_rule(asked: &Asked, advice: &Advice, command: &str) -> Option<&'static
         "fstrim -v /MOUNT-POINT" => of(
             !is_zfs && asked.rebuild.is_none() && !["raid5", "raid6"].contains(&asked.array),
             "md does not pass it on, or ZFS has a command of its own",
-        ),
+        )
+        .or(of(advice.system.is_dynamic, "the disk does not care")),
+        "restic backup --pack-size 128 FOLDER" => of(asked.use_name == Some("restic"), "nobody runs restic"),
+        "echo 300 > /sys/module/zfs/parameters/zfs_txg_timeout" => {
+            of(asked.use_name == Some("zfs-pool"), "nobody runs ZFS")
+        }
         // Prints a job for fio, and runs nothing.
         "smrkit drives measure /dev/sdX" => of(advice.verdict == Verdict::Depends, "nothing is doubted"),
         _ => Some("no known command"),
@@ -901,6 +948,10 @@ fn no_advice_harms() {
         for action in &advice.actions {
             assert!(!action.cost.is_empty(), "at no price: {what}");
             assert!(!action.what.contains("Buy the drive"), "{what}");
+            // What the owner has already is no cure.
+            assert!(!advice.system.is_conventional || !action.what.contains("CMR"), "{what}");
+            let is_replaced = matches!(asked.rebuild, Some("rebuild" | "resilver"));
+            assert!(is_replaced || !action.what.contains("new disk") && !action.what.contains("new one"), "{what}");
             if let Some(command) = &action.command {
                 assert!(!advice.problems.refused, "tuning for what is refused: {what}");
                 assert_eq!(broken_rule(&asked, &advice, command), None, "{command}: {what}");
@@ -927,7 +978,7 @@ fn no_advice_harms() {
         assert!(advice.answer != Answer::Yes || !is_bad, "{}", advice.text);
     }
     // The rules are worth something only if each kind of command was met.
-    assert_eq!(commands.len(), 12, "{commands:#?}");
+    assert_eq!(commands.len(), 15, "{commands:#?}");
 }
 
 #[test]
@@ -935,6 +986,7 @@ fn the_checker_knows_advice_that_harms() {
     let asked = |array, rebuild| Asked {
         array,
         rebuild: Some(rebuild),
+        use_name: None,
         load: LoadKind::Asked,
         write_bytes: 8192.0,
         sequential: 0.0,
@@ -1184,23 +1236,29 @@ fn all_of_a_load_and_what_comes_after_the_first_wait_have_a_multiple_each() {
 fn a_first_look_says_until_when_it_holds() {
     let mut one = Advice { is_preview: true, is_endless: true, whole_bytes: None, ..advice(1.0, 1) };
     one.present[0].own.full_in_s = Some(500.0);
+    (one.present[0].own.requests, one.demand.requests) = (crate::AT_FIRST_SIGHT, crate::AT_FIRST_SIGHT);
     let one = answered(one);
     assert_eq!(
         screen::preview(&one, Screen { width: 200, ..Screen::default() }),
-        "At first sight, by the first 1,000 requests alone:\n\
+        "At first sight, by the first 10,000 requests alone:\n\
          Until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes then is simulated now.\n\
          How fast: 1 MB/s; a CMR disk 1 MB/s.\n\n"
     );
-    let mut part = Advice { is_preview: true, ..advice(1.0, 1) };
-    part.demand.requests = crate::AT_FIRST_SIGHT;
-    assert_eq!(said(part, "").2, "Yes so far: tiny does as well as a CMR disk for this load.");
+    let told = |whole_bytes: f64| {
+        let mut one = Advice { is_preview: true, whole_bytes: Some(whole_bytes), ..advice(1.0, 1) };
+        one.present[0].own.requests = crate::AT_FIRST_SIGHT;
+        screen::preview(&answered(one), Screen::default())
+    };
+    assert!(told(1e9).contains("Yes so far: tiny does as well as a CMR disk for this load."), "{}", told(1e9));
+    let all = told(1e8);
+    assert!(all.starts_with("At first sight, by the drive's most likely figures alone:\nYes: tiny does"), "{all}");
 }
 
 #[test]
 fn a_log_writes_all_of_a_disk_no_faster_than_its_tracks_allow() {
     let took_s = |is_dynamic| {
         let mut one = amount(0.5, 1e10);
-        one.asked_use = Some("format".into());
+        one.asked_use = Some(use_named("format"));
         one.system.is_dynamic = is_dynamic;
         one.seconds(&one.base().own).unwrap()
     };
@@ -1211,7 +1269,7 @@ fn a_log_writes_all_of_a_disk_no_faster_than_its_tracks_allow() {
 fn a_format_stands_beside_what_was_measured_of_the_drive_and_its_kind() {
     let said = |drive: &str| {
         let mut one = amount(1.0, 4e12);
-        (one.asked_use, one.what) = (Some("format".into()), Some("a full format".into()));
+        one.asked_use = Some(use_named("format"));
         (one.system.drive, one.whole_bytes) = (drive.into(), Some(1e10));
         (one.present[0].own, one.present[0].conventional) = (run(1e8, 1), run(1e8, 1));
         answered(one)
@@ -1373,7 +1431,7 @@ fn no_is_said_only_if_the_better_end_fails_as_well() {
         said(one, "")
     };
     // A CMR disk does 5 MB/s, the drive 1 MB/s, or at best 3.
-    let text = "Perhaps: some figures of tiny are estimates, and only at their best it is fast enough: it takes 100 min, on a CMR disk 60 min.";
+    let text = "Perhaps: some figures of tiny are estimates, and it is fast enough only at the best of them: it takes 100 min, on a CMR disk 60 min.";
     assert_eq!(at_best(3e6, 5.0), (Answer::Perhaps, Verdict::Depends, text.into()));
     assert_eq!(at_best(2.4e6, 5.0).1, Verdict::Slow);
     // Requests at times of their own, of which more come than the drive takes.
@@ -1384,12 +1442,12 @@ fn no_is_said_only_if_the_better_end_fails_as_well() {
         one.ends = vec![end(false, Trajectory { arrivals_ns: 100 * S, full_in_s, ..run(1e6, 1) })];
         said(one, "")
     };
-    let text = "Perhaps: some figures of tiny are estimates, and only at their best it can keep up.";
+    let text = "Perhaps: some figures of tiny are estimates, and it keeps up only at the best of them.";
     assert_eq!(behind(false), (Answer::Perhaps, Verdict::Depends, text.into()));
     assert_eq!(behind(true).1, Verdict::FallsBehind, "what comes once its cache is full is not known");
     let mut dropping = advice(1.0, 31);
     dropping.ends = vec![end(true, run(0.9e6, 44)), end(false, run(1.1e6, 12))];
-    assert!(said(dropping, "Perhaps").2.ends_with("only at their best the system would drop no disk."));
+    assert!(said(dropping, "Perhaps").2.ends_with("the system would drop no disk only at the best of them."));
 }
 
 #[test]
@@ -1501,7 +1559,7 @@ fn software_that_cannot_write_zones_is_not_told_to() {
     let whats = |asked_use: Option<&str>, array: Option<&str>| {
         let mut one = advice(1.0, 1);
         one.present[0].own.refused = 993;
-        one.asked_use = asked_use.map(str::to_string);
+        one.asked_use = asked_use.map(use_named);
         one.array = array.map(|name| ArrayFacts::new(name, Level::named(name).unwrap(), None));
         one.remedies.push(remedy(ChangeKind::HostLayer, "dm-zoned", Effect::Fixes, run(1e6, 1), times(1.0)));
         let one = answered(one);
@@ -1608,10 +1666,11 @@ fn what_was_said_already_is_not_said_again() {
     let first = |preview: &str| screen::first(&one, preview, Screen::default());
     let all = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\n";
     assert_eq!(first(""), all);
-    assert_eq!(first("Perhaps: it does.\nWhy: it is new."), format!("After more runs, which count instead:\n{all}"));
+    assert_eq!(first("Perhaps: it does.\nWhy: it is new."), format!("More runs change the answer:\n{all}"));
+    assert_eq!(first("Yes so far: it does."), format!("More runs confirm the answer:\n{all}"));
     assert_eq!(
         first("Yes: it does.\nHow fast: 1 MB/s."),
-        "After more runs, which count instead:\nHow fast: 2 MB/s.\nWhy: it is new.\n"
+        "More runs confirm the answer:\nHow fast: 2 MB/s.\nWhy: it is new.\n"
     );
     let rest = screen::rest(&one, &one.text, Screen::default());
     assert_eq!(rest, "\nHow sure: figures are measured.\n", "said once, at the end");

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
 use smrkit::device::level::Level;
 use smrkit::error::Error;
 use smrkit::names::known;
@@ -188,6 +189,21 @@ impl AskedUse {
     /// The amount that is spread over a time, in words, and that time.
     pub fn spread_amount(&self) -> Option<(String, Nanos)> {
         Some((format::list(self.amounts().map(|info| info.what.to_string()).collect()), self.spread_over?))
+    }
+
+    /// True of a use that writes all of the disk.
+    pub fn is_of_whole_disk(&self) -> bool {
+        ["format", "badblocks"].contains(&self.info.name)
+    }
+
+    /// True if any of the uses is of a disk behind a USB adapter.
+    pub fn is_on_usb(&self) -> bool {
+        self.all().any(|asked| ["copy", "duplicati"].contains(&asked.info.name))
+    }
+
+    /// True of several uses at once.
+    pub fn is_several(&self) -> bool {
+        !self.beside.is_empty()
     }
 
     /// True of more than work of an array's own.
@@ -398,16 +414,6 @@ static INSTEAD: [Instead; 3] = [
     },
 ];
 
-/// True of a use that writes all of the disk, as `Display` gives it.
-pub fn is_of_whole_disk(asked: &str) -> bool {
-    ["format", "badblocks"].contains(&asked.split(':').next().unwrap_or_default())
-}
-
-/// True if any of the uses, as `Display` gives them, is of a disk behind a USB adapter.
-pub fn is_on_usb(asked: &str) -> bool {
-    asked.split(" + ").any(|one| ["copy", "duplicati"].contains(&one.split(':').next().unwrap_or_default()))
-}
-
 /// The change of this name.
 pub fn instead(name: &str) -> Option<&'static Instead> {
     INSTEAD.iter().find(|one| one.name == name)
@@ -463,6 +469,12 @@ impl fmt::Display for AskedUse {
             write!(f, "{}{key}={value}", if at == 0 { ':' } else { ',' })?;
         }
         self.beside.iter().try_for_each(|other| write!(f, " + {other}"))
+    }
+}
+
+impl Serialize for AskedUse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -547,8 +559,10 @@ const MOST_PASSES: u64 = 8;
 
 /// Files each of which is durable before the next one begins: the disk has to put what it holds in memory on its platters.
 fn durable_files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
-    let interval = seconds(0.008 * (file / MI).max(1) as f64);
-    format!("{}+flush:interval={interval},count={}", files(bytes, file, updates, area), (bytes / file).max(1))
+    let pieces = (file / MI).max(1);
+    // As many as there are files of whole pieces: the last comes with the last of these.
+    let (interval, count) = (seconds(0.008 * pieces as f64), (bytes / (pieces * MI)).max(1));
+    format!("{}+flush:interval={interval},count={count}", files(bytes, file, updates, area))
 }
 
 /// Files on a file system that commits now and then.

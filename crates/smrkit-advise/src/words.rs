@@ -12,8 +12,9 @@ use crate::advice::{Action, Advice, Answer, End, KnownFigures, Measure, Present,
 use crate::budget::Recovery;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{ALIKE, Effect, FACTOR, FULL, Multiples, SHORT_NS, Trajectory};
-use crate::measured::{Fault, Known};
-use crate::{AT_FIRST_SIGHT, Buffer, LoadKind, uses};
+use crate::measured::Known;
+use crate::uses::{self, AskedUse};
+use crate::{Buffer, LoadKind};
 
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
 const SMALL_BYTES: f64 = 131_072.0;
@@ -44,8 +45,7 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
     let mut first = headline(advice) + &in_time(advice) + &once_full(advice) + &recovered(advice) + &spread(advice);
-    let is_of_part = advice.demand.requests >= AT_FIRST_SIGHT || advice.rebuild.is_some();
-    if advice.is_preview && is_of_part && advice.answer == Answer::Yes {
+    if advice.is_of_part() && advice.answer == Answer::Yes {
         first = first.replacen("Yes", "Yes so far", 1);
     }
     let mut lines = vec![first];
@@ -96,9 +96,9 @@ pub fn system(advice: &Advice) -> String {
 /// What is done: the array's own work, the use, or where the load comes from.
 fn what(advice: &Advice) -> String {
     let replayed = &advice.demand.replayed;
-    match (&advice.what, &replayed.workload, &replayed.trace) {
+    match (&advice.asked_use, &replayed.workload, &replayed.trace) {
         _ if advice.rebuild.is_some() => format!("the {}", work(advice)),
-        (Some(what), ..) => what.clone(),
+        (Some(asked), ..) => asked.what(),
         // The workload that was made of a report lists all of its intervals.
         _ if advice.note.is_some() => "what was recorded".into(),
         (_, Some(workload), _) if !workload.contains([':', ';', '+']) => format!("the workload {workload}"),
@@ -193,7 +193,7 @@ fn headline(advice: &Advice) -> String {
 /// The load that is served while an array does work of its own.
 fn beside_rebuild(advice: &Advice) -> Option<String> {
     let load = || format!("your load beside the {}", work(advice));
-    advice.rebuild.map(|_| advice.what.clone().unwrap_or_else(load))
+    advice.rebuild.map(|_| advice.asked_use.as_ref().map_or_else(load, AskedUse::what))
 }
 
 /// Why there is no answer yet.
@@ -258,7 +258,7 @@ fn depends(advice: &Advice) -> String {
 /// The failure that owners have reported.
 fn fails(advice: &Advice) -> String {
     let asked = advice.asked_work();
-    let Some(Fault { what, source, .. }) = asked.fault() else { return String::new() };
+    let Some((what, source)) = asked.fault() else { return String::new() };
     format!("No: owners report that {} disks {what} ({source}).", asked.drive.to_uppercase())
 }
 
@@ -463,8 +463,10 @@ fn meets(advice: &Advice) -> String {
 
 /// Whether an amount that is spread over a time beside other requests is done in that time.
 fn spread(advice: &Advice) -> String {
-    let Some((amount, time)) = &advice.spread else { return String::new() };
-    let (own, amount, limit) = (&advice.judged().own, capital(amount), nanos(time.0));
+    let Some((amount, time)) = advice.asked_use.as_ref().and_then(AskedUse::spread_amount) else {
+        return String::new();
+    };
+    let (own, amount, limit) = (&advice.judged().own, capital(&amount), nanos(time.0));
     if !own.falls_behind {
         return format!(" {amount} is done in the {limit} that you have.");
     }
@@ -490,21 +492,21 @@ fn doubt(advice: &Advice) -> String {
     let (has_limit, problems) = (advice.has_limit(), advice.problems);
     // Of the drive as it is taken to be, then of what its ends add.
     if has_limit && problems.slow {
-        "only at their best it does what you need".into()
+        "it does what you need only at the best of them".into()
     } else if has_limit && is_at_worst(|end| end.problems.slow) {
-        "at their worst it does not do what you need".into()
+        "at the worst of them it does not do what you need".into()
     } else if advice.judged().own.falls_behind {
-        "only at their best it can keep up".into()
+        "it keeps up only at the best of them".into()
     } else if problems.dropped_30s {
-        "only at their best the system would drop no disk".into()
+        "the system would drop no disk only at the best of them".into()
     } else if problems.slow {
-        format!("only at their best it is fast enough: {}", at(false))
+        format!("it is fast enough only at the best of them: {}", at(false))
     } else if advice.ends.iter().any(|end| end.problems.dropped_30s) {
-        "they may be such that the system would drop a disk".into()
+        "at one end of them the system would drop a disk".into()
     } else if is_at_worst(|end| end.trajectory.falls_behind) {
-        "at their worst it can't keep up".into()
+        "at the worst of them it can't keep up".into()
     } else {
-        format!("at their worst {}", at(true))
+        format!("at the worst of them {}", at(true))
     }
 }
 
@@ -749,12 +751,13 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     if advice.demand.written_bytes == 0 {
         return "reads need no cleaning".into();
     }
-    match timeline.cache_fill.last() {
+    let fills = &timeline.cache_fill;
+    match fills.last() {
         _ if is_slow => {
             format!("no request waits for {who}, but each takes longer on its way through the drive's cache")
         }
-        // Full, and no request waits: what comes in takes the room of what was cleaned since.
-        Some(&fill) if fill >= FULL => {
+        // Full for half of the run, and no request waits: what comes in takes the room of what was cleaned since.
+        Some(_) if fills[fills.len() / 2..].iter().all(|&fill| fill >= FULL) => {
             "the drive's cache fills, but between requests the drive cleans it as fast as they come, so that none waits"
                 .into()
         }
@@ -859,7 +862,8 @@ pub fn dropped(advice: &Advice) -> String {
 
 /// What was assumed of the use.
 pub fn assumed(advice: &Advice) -> Option<String> {
-    advice.assumed.as_ref().map(|assumed| format!("Assumed: {assumed}"))
+    let assumed = advice.asked_use.as_ref().and_then(AskedUse::assumed)?;
+    Some(format!("Assumed: {assumed}"))
 }
 
 /// How sure it is, and what it rests on.
@@ -912,8 +916,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
         say(format!("simulated for {} of {}", bytes(own.bytes as f64), bytes(whole)));
     }
     if let Some(asked) = advice.asked_use.as_ref().filter(|_| rebuild.is_none()) {
-        let name = asked.split(':').next().unwrap_or(asked);
-        let asks = if asked.contains(" + ") { "these uses ask".into() } else { format!("{name} asks") };
+        let asks = if asked.is_several() { "these uses ask".into() } else { format!("{} asks", asked.info.name) };
         say(format!("what {asks} of a disk is assumed as told below"));
     }
     if advice.is_on_usb() {
@@ -1053,8 +1056,16 @@ fn actions(advice: &Advice) -> Vec<Action> {
         actions.push(match buffer {
             Some(Buffer { name, .. }) => {
                 let what = format!("Look up how long {name} lasts, and ask again with buffer=TIME");
-                step(format!("{what}, or use CMR disks to be sure: {usual}"), "time, or other disks", None)
+                match advice.system.is_conventional {
+                    true => step(what, "time", None),
+                    false => step(format!("{what}, or use CMR disks to be sure: {usual}"), "time, or other disks", None),
+                }
             }
+            None if advice.system.is_conventional => step(
+                "To be sure measure the disk, if you have it already and it is empty",
+                "an hour, and all that is on the measured disk",
+                Some("smrkit drives measure /dev/sdX"),
+            ),
             None => step(
                 format!("To be sure use CMR disks: {usual}. If you have the shingled disk already and it is empty, measure it"),
                 "other disks, or an hour and all that is on the measured disk",
@@ -1099,11 +1110,11 @@ fn actions(advice: &Advice) -> Vec<Action> {
 
 /// What can be done with a host-managed disk that would refuse requests.
 fn actions_if_refused(advice: &Advice) -> Vec<Action> {
-    let is_receive = advice.asked_use.as_deref().is_some_and(|asked| asked.starts_with("zfs"));
+    let is_zfs = advice.asked_use.as_ref().is_some_and(|asked| asked.info.name.starts_with("zfs"));
     let software = match advice.array.map(|array| array.software) {
         Some(Software::Md) => Some("md"),
         Some(Software::Zfs) => Some("ZFS"),
-        None => is_receive.then_some("ZFS"),
+        None => is_zfs.then_some("ZFS"),
     };
     let set_up = "the disk is set up anew";
     let mut actions = Vec::new();
@@ -1273,6 +1284,12 @@ fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
             "all that is on it is erased, so that you first look for its serial number (lsblk -o NAME,MODEL,SERIAL); many USB adapters and \
              RAID controllers don't pass a trim on",
             Some("blkdiscard /dev/NEW-DISK"),
+        )
+    } else if advice.asked_use.as_ref().is_some_and(AskedUse::is_of_whole_disk) {
+        (
+            "Trim all of the disk before (that erases it, as writing all of it does)",
+            "many USB adapters and RAID controllers don't pass a trim on",
+            Some("blkdiscard /dev/DISK-TO-ERASE"),
         )
     } else if array.is_some_and(|array| array.software == Software::Zfs) {
         // Nothing to be done week by week: such pools have hung, and could then be imported read-only at best (openzfs/zfs issue 16056).
