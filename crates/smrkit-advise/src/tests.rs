@@ -788,7 +788,10 @@ fn made_up(random: &mut u64) -> (Asked, Advice) {
             // Only md reshapes an array.
             (None, "raid5" | "raid6") => pick(random, &[None, None, Some("reshape"), Some("restic")]),
             (None, "") => pick(random, &[None, None, Some("restic"), Some("copy"), Some("format")]),
-            (None, _) => pick(random, &[None, None, Some("restic"), Some("zfs-pool"), Some("zfs-receive")]),
+            (None, "mirror" | "raidz" | "raidz1" | "raidz2" | "raidz3") => {
+                pick(random, &[None, Some("restic"), Some("zfs-pool"), Some("zfs-receive")])
+            }
+            (None, _) => pick(random, &[None, Some("restic")]),
         },
         write_bytes: if load == LoadKind::Light { 4096.0 } else { pick(random, &[4096.0, 8192.0, 65536.0, 1e6]) },
         sequential: if load == LoadKind::Light { 0.0 } else { pick(random, &[0.0, 0.3, 0.9, 1.0]) },

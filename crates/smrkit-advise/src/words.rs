@@ -29,7 +29,7 @@ const TRIM_COST: &str = "room that files use stays as it is. Most USB adapters, 
                          pass it on: lsblk -D shows 0 there. The disk answers slowly while it trims";
 /// The same of ZFS (zfsprops and zfs(4): zfs_trim_extent_bytes_min; openzfs/zfs issue 10591).
 const ZFS_TRIM_COST: &str = "nothing trims by itself unless you set autotrim=on; free room in pieces of less than 32 KiB stays, of which a RAIDZ \
-                             has many; USB adapters don't pass it on. iXsystems recommends no shingled WD Red in a pool, for such disks have \
+                             has many; USB adapters don't pass it on. iXsystems advises against shingled WD Reds in a pool, because such disks have \
                              stopped answering: have a backup before you trim";
 const MD_TRIM_COST: &str = "md passes it on for RAID 5 and 6 only where raid456.devices_handle_discard_safely is set, and no USB adapter does; the \
                             disks answer slowly while they trim";
