@@ -498,7 +498,7 @@ fn doubt(advice: &Advice) -> String {
     } else if advice.judged().own.falls_behind {
         "it keeps up only at the best of them".into()
     } else if problems.dropped_30s {
-        "the system would drop no disk only at the best of them".into()
+        "unless they are at their best the system would drop a disk".into()
     } else if problems.slow {
         format!("it is fast enough only at the best of them: {}", at(false))
     } else if advice.ends.iter().any(|end| end.problems.dropped_30s) {
@@ -1118,7 +1118,8 @@ fn actions_if_refused(advice: &Advice) -> Vec<Action> {
     };
     let set_up = "the disk is set up anew";
     let mut actions = Vec::new();
-    if advice.judged().own.is_refused_by_full_zones() {
+    // The zones of an array's member are none of its owner's.
+    if software.is_none() && advice.judged().own.is_refused_by_full_zones() {
         let what = "Reset each zone before it is written again (blkzone reset -o SECTOR -c 1 /dev/sdX)";
         actions.push(step(what, "what is in the zone is erased; without -o and -c, what is on the whole disk", None));
     }
