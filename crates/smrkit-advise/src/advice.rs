@@ -788,7 +788,8 @@ impl Advice {
 
     /// True of disks and uses that are behind a USB adapter.
     pub fn is_on_usb(&self) -> bool {
-        self.asked_use.as_ref().is_some_and(AskedUse::is_on_usb) || self.array.is_none() && self.system.drive == "wd40ndzw"
+        self.asked_use.as_ref().is_some_and(AskedUse::is_on_usb)
+            || self.array.is_none() && self.system.drive == "wd40ndzw"
     }
 
     /// What is asked, for whoever may have measured it.

@@ -128,11 +128,7 @@ fn use_named(text: &str) -> AskedUse {
 
 /// A use of this many bytes in all, such as a backup.
 fn amount(multiple: f64, bytes: f64) -> Advice {
-    Advice {
-        asked_use: Some(use_named("restic:bytes=1G")),
-        whole_bytes: Some(bytes),
-        ..advice(multiple, 1)
-    }
+    Advice { asked_use: Some(use_named("restic:bytes=1G")), whole_bytes: Some(bytes), ..advice(multiple, 1) }
 }
 
 fn remedy(kind: ChangeKind, change: &str, effect: Effect, run: Trajectory, against: Comparison) -> Remedy {
@@ -628,8 +624,7 @@ fn a_recording_that_comes_again_is_judged_no_milder() {
 fn an_amount_beside_a_load_is_said_to_be_done_in_time_or_not() {
     let asked = |falls_behind: bool| {
         let mut one = open(1.0);
-        one.asked_use =
-            AskedUse::together(&["plex", "restic"].map(use_named), Some(Nanos(8 * 3600 * S))).unwrap();
+        one.asked_use = AskedUse::together(&["plex", "restic"].map(use_named), Some(Nanos(8 * 3600 * S))).unwrap();
         (one.present[0].own.falls_behind, one.present[0].own.elapsed_ns) = (falls_behind, 150 * S);
         said(one, "").2
     };
@@ -840,12 +835,16 @@ fn made_up(random: &mut u64) -> (Asked, Advice) {
         kinds.push((ChangeKind::Trim, "trimmed".into()));
     }
     if load == LoadKind::Asked && rebuild.is_none() && sold != "zoned" {
-        kinds.extend(match asked.use_name {
-            None => vec![(ChangeKind::WriteSize, "writes of 64 KiB"), (ChangeKind::WriteSize, "writes of 4 MiB")],
-            Some("restic") => vec![(ChangeKind::Program, "packs of 128 MiB")],
-            Some("zfs-pool") => vec![(ChangeKind::Program, "writes every 300 s")],
-            Some(_) => Vec::new(),
-        }.into_iter().map(|(kind, name)| (kind, name.to_string())));
+        kinds.extend(
+            match asked.use_name {
+                None => vec![(ChangeKind::WriteSize, "writes of 64 KiB"), (ChangeKind::WriteSize, "writes of 4 MiB")],
+                Some("restic") => vec![(ChangeKind::Program, "packs of 128 MiB")],
+                Some("zfs-pool") => vec![(ChangeKind::Program, "writes every 300 s")],
+                Some(_) => Vec::new(),
+            }
+            .into_iter()
+            .map(|(kind, name)| (kind, name.to_string())),
+        );
     }
     if sold != "zoned" {
         let others = advice.array.map(|array| array.rebuilds()).unwrap_or_default();
