@@ -623,11 +623,12 @@ impl HostZones for Zoned {
             // Unless the disk refuses to read past a write pointer, it reads zeros there.
             Op::Read if !self.refuses => self.broken_by_access(lba, n),
             Op::Read => self.broken_by_read(lba, n),
-            // The host resets a zone by a discard, and a conventional zone can't be reset.
-            Op::Discard => {
+            // The host resets zones by a discard. It can't reset a conventional zone, nor an inactive one, whose realm `discard` would
+            // convert: no command of a served host stands for ZONE ACTIVATE.
+            Op::Discard => self.broken_by_access(lba, n).or_else(|| {
                 let zone = self.layout.locate(lba).0;
                 (!self.has_pointer(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
-            }
+            }),
             Op::Flush => None,
         };
         broken.map_or(Ok(()), |broken| Err(broken.problem()))
@@ -638,6 +639,9 @@ impl HostZones for Zoned {
         let refused = |broken: BrokenRule| Err(broken.problem());
         if !self.is_sequential(zone) {
             return refused(BrokenRule { rule: Rule::Conventional, zone, limit: 0 });
+        }
+        if let Some(broken) = self.broken_by_access(Lba(zone * size), size) {
+            return refused(broken);
         }
         // As in ZBC, a command has no effect, and is no error, if the zone is in that condition already.
         match action {
@@ -675,8 +679,13 @@ mod tests {
 
     /// A disk of zones of 128 sectors with at most two open ones.
     fn zoned() -> Zoned {
+        zoned_with(&[])
+    }
+
+    fn zoned_with(more: &[(&str, &str)]) -> Zoned {
         let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
-        let set = [("zone_bytes", "64Ki"), ("max_open", "2")].map(|(key, value)| (key.into(), value.into()));
+        let set = [("zone_bytes", "64Ki"), ("max_open", "2")].iter().chain(more);
+        let set: Vec<_> = set.map(|&(key, value)| (key.into(), value.into())).collect();
         let keys = ZonedKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
         Zoned::new(&drive, &keys).unwrap()
     }
@@ -716,6 +725,29 @@ mod tests {
         assert_eq!(zoned.broken_by_read(Lba(40), 8).map(|broken| broken.rule), Some(Rule::ReadPast));
         zoned.discard(&mut disk, Lba(0), size).unwrap();
         assert_eq!((zoned.pointers[0], zoned.active), (0, 0));
+    }
+
+    #[test]
+    fn a_served_host_neither_converts_a_realm_nor_changes_an_inactive_zone() {
+        for kind in ["conventional", "sobr"] {
+            let realms = [("realm_zones", "4"), ("conventional_density_percent", "75"), ("conventional_type", kind)];
+            let mut zoned = zoned_with(&realms);
+            let size = zoned.layout.size();
+            let (shingled, own) = (zoned.layout.conventional, zoned.layout.count());
+            let reset = |zoned: &Zoned, from: u64, to: u64| {
+                zoned.check_request(&Request::new(Op::Discard, Lba(from * size), ((to - from) * size) as u32))
+            };
+            let is_inactive = |refused: Result<(), String>| refused.unwrap_err().contains("is inactive");
+            reset(&zoned, shingled, own).unwrap();
+            assert!(
+                is_inactive(reset(&zoned, own, own + 1)) && is_inactive(reset(&zoned, shingled, own + 1)),
+                "{kind}"
+            );
+            let mut disk = Disk::new(&Drive::load("tiny-constant").unwrap(), crate::medium::Medium::NoData);
+            zoned.discard(&mut disk, Lba(own * size), size).unwrap();
+            assert!(is_inactive(reset(&zoned, shingled, shingled + 1)), "{kind}");
+            assert!(is_inactive(zoned.act(ZoneAction::Open, shingled)) && zoned.active == 0, "{kind}");
+        }
     }
 
     /// Whatever commands and writes come, a zone is in one condition, and no more are open than may be.
