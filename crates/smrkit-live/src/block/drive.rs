@@ -30,6 +30,7 @@ use super::control::{AimedFault, InjectedFault};
 use super::image::{DriveImage, Syncer, is_host_managed};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
+use super::nbd::HeldMemory;
 use crate::error::{LiveError, lacks_room};
 use crate::log::log;
 use power_cut::{UndoLog, read_before_write};
@@ -111,8 +112,8 @@ pub struct Command {
     pub fua: bool,
     /// True if zeros must be allocated in the image, not punched out.
     pub no_hole: bool,
-    /// True if the client wants only the first extent of a block status.
-    pub one_extent: bool,
+    /// Most extents of a block status.
+    pub extents_max: usize,
     /// Data to be written, or that was read.
     pub data: Vec<u8>,
     /// When it arrived.
@@ -121,6 +122,8 @@ pub struct Command {
     pub state: CommandState,
     /// How far it has got in the model and in the image.
     pub progress: Progress,
+    /// The memory that it counts as, and its reply will.
+    pub memory: HeldMemory,
 }
 
 /// State of a command.
@@ -235,11 +238,6 @@ impl Command {
         Requests { op, left, longest, flushes }
     }
 
-    /// Bytes in memory that the command is going to write.
-    fn payload_bytes(&self) -> usize {
-        if matches!(self.kind, CommandKind::Write | CommandKind::ZoneAppend) { self.data.len() } else { 0 }
-    }
-
     fn changes(&self) -> bool {
         !matches!(self.kind, CommandKind::Read | CommandKind::Flush | CommandKind::BlockStatus)
     }
@@ -307,8 +305,6 @@ pub struct ServedDrive {
     pub(super) in_flight: usize,
     /// Commands that have ended and whose replies have not been taken, in the order of their ends.
     pub(super) ended: VecDeque<Command>,
-    /// Bytes in memory that queued commands are going to write.
-    pub(super) held_bytes: usize,
     next_tag: u64,
     /// How many times faster than the host's clock the drive's time passes; `None` if commands complete at once.
     pace: Option<f64>,
@@ -405,7 +401,6 @@ impl ServedDrive {
             queue: VecDeque::new(),
             in_flight: 0,
             ended: VecDeque::new(),
-            held_bytes: 0,
             next_tag: 0,
             pace: None,
             syncer,
@@ -496,7 +491,6 @@ impl ServedDrive {
 
     /// Queues a command.
     pub fn push(&mut self, command: Command) {
-        self.held_bytes += command.payload_bytes();
         self.queue.push_back(command);
     }
 
@@ -504,7 +498,6 @@ impl ServedDrive {
     pub fn take_waiting(&mut self, mut pick: impl FnMut(&Command) -> bool) -> Vec<Command> {
         let (taken, kept) = self.queue.drain(self.in_flight..).partition::<Vec<Command>, _>(|command| pick(command));
         self.queue.extend(kept);
-        self.held_bytes -= taken.iter().map(Command::payload_bytes).sum::<usize>();
         taken
     }
 
@@ -601,7 +594,6 @@ impl ServedDrive {
         };
         self.zone_violations += u64::from(result.is_err());
         if let Some(mut command) = self.queue.remove(self.in_flight) {
-            self.held_bytes -= command.payload_bytes();
             command.state = CommandState::Ended(self.model.now, result);
             self.ended.push_back(command);
         }
@@ -886,7 +878,6 @@ impl ServedDrive {
     fn complete_command(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
         let Some(mut command) = self.queue.remove(at) else { return };
         self.in_flight -= 1;
-        self.held_bytes -= command.payload_bytes();
         command.state = CommandState::Ended(end, result);
         if !command.progress.times_out {
             self.ended.push_back(command);

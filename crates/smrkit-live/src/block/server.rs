@@ -18,21 +18,17 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
-use super::nbd::{Connection, Export, LONGEST_BYTES, RESERVED_BYTES};
+use super::nbd::{Connection, Export, SharedMemory};
 use super::pace::{Pace, PacedClock, timespec};
 use super::report::Counters;
 pub use super::ublk::{UblkDevice, lack_of_ublk};
 use crate::error::LiveError;
 use crate::mount::control::EndClient;
 
-/// Most extents in a reply to a block status (assumption).
-const EXTENTS_MAX: usize = 1 << 16;
 /// Most clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
 /// If all places are taken, a client that has sent nothing for this long in its handshake is closed for another one (assumption).
 const CROWDED_TIMEOUT: Duration = Duration::from_millis(500);
-/// Memory for the commands and replies of all clients. Clients wait when it is used up. Four of the longest commands (assumption).
-const HELD_BYTES_MAX: usize = 4 * LONGEST_BYTES as usize;
 /// The host's time for serving the drive before the server looks for messages of clients again (assumption).
 const TIME_SLICE: Duration = Duration::from_millis(10);
 /// Without a pace, no more commands are begun while this many bytes are in flight. Commands that still wait cost nothing if their client
@@ -92,6 +88,8 @@ impl DriveServer {
                 export: Export { bytes, is_read_only, tls: None },
                 connections: BTreeMap::new(),
                 next: 0,
+                last_heard: 0,
+                memory: SharedMemory::default(),
                 owed_errors: BTreeSet::new(),
             },
             has_idle_work: true,
@@ -126,7 +124,7 @@ impl DriveServer {
             self.has_more_work = false;
             self.read_commands();
             self.serve_slice();
-            let gone = self.clients.send(self.is_short_of_memory());
+            let gone = self.clients.send();
             if !gone.is_empty() {
                 // Nobody waits for these commands any more.
                 let is_of_gone = |command: &Command| gone.contains(&command.client);
@@ -193,20 +191,10 @@ impl DriveServer {
             self.clients.reply(command, Err(CommandError::Shutdown));
         }
         self.fail_waiting();
-        self.clients.send(false);
+        self.clients.send();
         if let Frontend::Ublk(device) = &mut self.clients.frontend {
             device.end();
         }
-    }
-
-    /// Memory that is left for commands and replies.
-    fn room(&self) -> usize {
-        HELD_BYTES_MAX.saturating_sub(self.drive.held_bytes + self.clients.held_bytes())
-    }
-
-    /// True if the longest command would have to wait for memory.
-    fn is_short_of_memory(&self) -> bool {
-        self.room() < LONGEST_BYTES as usize + RESERVED_BYTES
     }
 
     /// Waits for a message of a client, a control request or the clock, and receives what clients have sent. Returns true if there may be
@@ -218,11 +206,10 @@ impl DriveServer {
         files.push(PollFd::new(&self.drive, PollFlags::IN));
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
-        let is_short = self.is_short_of_memory();
-        let (room, mut clients) = (self.room(), self.clients.connections.values());
-        let has_more = self.has_more_work || !is_paused && clients.any(|client| client.has_more(room));
+        let clients = || self.clients.connections.values();
+        let has_more = self.has_more_work || !is_paused && clients().any(Connection::has_more);
         // What the host's clock decides: the end of the server, of clients that send nothing, or of their places, and writes that are due.
-        let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
+        let silent = clients().filter_map(Connection::idle_deadline);
         let place = self.clients.next_place().map(|(from, _)| from).filter(|from| *from > Instant::now());
         let deadline = [self.stop_deadline, self.drive.write_due(), place].into_iter().flatten().chain(silent).min();
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -270,7 +257,7 @@ impl DriveServer {
 
     /// The report on the drive and its queue.
     fn report(&self) -> Value {
-        let held_bytes = self.drive.held_bytes + self.clients.held_bytes();
+        let held_bytes = self.clients.memory.held_by_all();
         json!(self.counters.report(&self.drive, self.clock.as_ref(), self.clients.connections.len(), held_bytes))
     }
 
@@ -284,26 +271,31 @@ impl DriveServer {
             Frontend::File(requests) if !stops => requests.next(),
             Frontend::File(_) | Frontend::Nbd(_) => None,
         } {
-            self.drive.push(Command { client: KERNEL, arrival, ..command });
+            let memory = self.clients.memory.hold(command.data.len());
+            self.drive.push(Command { client: KERNEL, arrival, memory, ..command });
         }
         if stops {
             return;
         }
-        for client in self.clients.connections.keys().copied().collect::<Vec<_>>() {
+        // Begins behind the client that was heard last, since it may have used up the time or filled the queue, as it may again.
+        let mut clients: Vec<u64> = self.clients.connections.keys().copied().collect();
+        let next = clients.partition_point(|client| *client <= self.clients.last_heard);
+        clients.rotate_left(next);
+        for client in clients {
             loop {
                 let is_busy = self.drive.is_full() || self.is_slice_over();
-                let room = if is_busy { None } else { Some(self.room()) };
-                let Clients { connections, export, .. } = &mut self.clients;
+                let Clients { connections, export, last_heard, .. } = &mut self.clients;
                 let Some(connection) = connections.get_mut(&client) else { break };
-                let Some(command) = connection.next_command(export, room) else { break };
+                let Some(command) = connection.next_command(export, is_busy) else { break };
+                *last_heard = client;
                 if command.kind != CommandKind::BlockStatus {
                     self.drive.push(Command { client, arrival, ..command });
                     continue;
                 }
                 // The image answers at once: where its holes are takes the drive no time.
                 let range = command.offset / SECTOR_BYTES..(command.offset + command.bytes) / SECTOR_BYTES;
-                match self.drive.extents(range, if command.one_extent { 1 } else { EXTENTS_MAX }) {
-                    Ok(extents) => connection.reply_status(command.cookie, &extents),
+                match self.drive.extents(range, command.extents_max) {
+                    Ok(extents) => connection.reply_status(command, &extents),
                     Err(_) => connection.reply(command, Err(CommandError::Io)),
                 }
             }
@@ -418,17 +410,16 @@ struct Clients {
     frontend_error: Option<io::Error>,
     export: Export,
     connections: BTreeMap<u64, Connection>,
+    /// The number of the next client.
     next: u64,
+    /// The client that sent the last command.
+    last_heard: u64,
+    memory: SharedMemory,
     /// Clients whose next flush fails, because unflushed data was lost while they were connected.
     owed_errors: BTreeSet<u64>,
 }
 
 impl Clients {
-    /// Memory of replies that clients have not taken yet, and of writes that are still arriving.
-    fn held_bytes(&self) -> usize {
-        self.connections.values().map(Connection::held_bytes).sum()
-    }
-
     /// When a new client can be accepted, and the client that is closed for it: none as long as there is a place, else the one that has been
     /// silent in its handshake for longest.
     fn next_place(&self) -> Option<(Instant, Option<u64>)> {
@@ -488,7 +479,7 @@ impl Clients {
             if let Some(client) = silent.and_then(|silent| self.connections.get_mut(&silent)) {
                 client.is_ended = true;
             }
-            self.connections.insert(self.next, Connection::new(stream));
+            self.connections.insert(self.next, Connection::new(stream, self.memory.of_new_client()));
             self.next += 1;
         }
     }
@@ -511,7 +502,7 @@ impl Clients {
     }
 
     /// Sends replies and removes closed clients. Returns the clients whose connections broke.
-    fn send(&mut self, memory_is_short: bool) -> BTreeSet<u64> {
+    fn send(&mut self) -> BTreeSet<u64> {
         if let Frontend::Ublk(device) = &mut self.frontend {
             device.send();
         }
@@ -520,7 +511,7 @@ impl Clients {
             if client.wants_to_send() {
                 client.send();
             }
-            if client.idle_deadline(memory_is_short).is_some_and(|until| until <= now) {
+            if client.idle_deadline().is_some_and(|until| until <= now) {
                 client.is_ended = true;
             }
         }

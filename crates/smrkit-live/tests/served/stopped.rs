@@ -117,14 +117,32 @@ fn clients_that_take_no_replies_shut_nobody_out() {
             client
         })
         .collect();
+    // All that they may hold together: what is left is less than the other client asks for, and the reserve.
     let begun = Instant::now();
-    while served.report()["held_bytes"].as_u64() < Some(90 << 20) {
+    while served.report()["held_bytes"].as_u64() < Some((96 << 20) - 8192) {
         assert!(begun.elapsed() < Duration::from_secs(60), "they hold little");
     }
     let begun = Instant::now();
     assert_eq!(Client::new(&served.socket).read(0, 65_536).len(), 65_536);
     assert!(begun.elapsed() < Duration::from_secs(5), "read after {:?}", begun.elapsed());
     drop(deaf);
+}
+
+/// At every moment one client has more commands in its socket than the server queues.
+#[test]
+fn a_client_that_never_stops_asking_shuts_nobody_out() {
+    let served = Served::new("in-place");
+    let mut busy = Client::new(&served.socket);
+    let reads: Vec<u8> = (0..4000).flat_map(|_| busy.command(0, READ, 0, 512, &[])).collect();
+    let mut replies = busy.stream.try_clone().unwrap();
+    let taking = std::thread::spawn(move || drop(std::io::copy(&mut replies, &mut std::io::sink())));
+    let asking = std::thread::spawn(move || while busy.stream.write_all(&reads).is_ok() {});
+    while served.report()["completed"].as_u64() < Some(20_000) {}
+    let begun = Instant::now();
+    assert_eq!(Client::new(&served.socket).read(0, 512), [0; 512]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "read after {:?}", begun.elapsed());
+    served.stop();
+    [taking, asking].into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 #[test]

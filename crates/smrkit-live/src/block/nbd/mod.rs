@@ -4,6 +4,7 @@
 //! A connection parses bytes into commands and formats replies. It knows nothing of the drive, and never blocks. An invalid command gets an
 //! error; a client that breaks the framing is disconnected.
 
+mod memory;
 mod stream;
 mod tls;
 
@@ -13,6 +14,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+pub use memory::{HeldMemory, SharedMemory};
 pub use stream::Listener;
 pub use tls::TlsCertificates;
 use tls::Transport;
@@ -96,11 +98,15 @@ const TYPE_BLOCK_STATUS: u16 = 5;
 const TYPE_ERROR: u16 = 1 << 15 | 1;
 
 /// The longest read or write, as the protocol's specification has it.
-pub const LONGEST_BYTES: u32 = 32 << 20;
-/// Memory that only clients may use that hold no more than `OWN_BYTES`, so that those who take no replies shut nobody out: for 64 clients.
-pub const RESERVED_BYTES: usize = 64 * OWN_BYTES;
-/// What a client may hold of the memory that is reserved (assumption).
-const OWN_BYTES: usize = 512 << 10;
+const LONGEST_BYTES: u32 = 32 << 20;
+/// Most extents in a reply to a block status (assumption).
+const EXTENTS_MAX: u32 = 1 << 15;
+/// Memory for a reply without its data: twice the longest one, because a buffer of many replies doubles when it grows.
+const REPLY_BYTES: usize = 64;
+/// The same for the replies to an option.
+const OPTION_REPLY_BYTES: usize = 512;
+/// Bytes of an extent in a reply to a block status.
+const EXTENT_BYTES: usize = 8;
 /// Preferred size of reads and writes.
 const PREFERRED_BYTES: u32 = 4096;
 /// Bytes of a request without its payload.
@@ -130,9 +136,16 @@ enum Phase {
     /// Skips this many bytes of an option or a payload that is refused, and then sends the reply.
     Skip {
         left: usize,
-        reply: Vec<u8>,
+        reply: Output,
     },
     Closing,
+}
+
+/// Bytes to be sent, and the memory that they count as.
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    memory: HeldMemory,
 }
 
 /// A connected client.
@@ -146,15 +159,12 @@ pub struct Connection {
     end: usize,
     /// Commands without a reply yet.
     outstanding: usize,
-    /// Bytes of the reads that have no reply yet.
-    reading_bytes: usize,
     /// Short replies are gathered here. They come behind `output`.
-    short_replies: Vec<u8>,
+    short_replies: Output,
     /// Buffers to be sent, and how many bytes of the first one are sent already.
-    output: VecDeque<Vec<u8>>,
+    output: VecDeque<Output>,
     first_sent: usize,
-    /// Bytes in `output` that are not sent yet.
-    unsent_bytes: usize,
+    memory: SharedMemory,
     /// Memory that the next command in the input buffer waits for; 0 if there was no time for it, `None` if there may be none.
     awaited_bytes: Option<usize>,
     /// True if the connection is closed, by the client or by the server.
@@ -165,7 +175,7 @@ pub struct Connection {
 
 impl Connection {
     /// A new client, which is sent the greeting.
-    pub fn new(stream: File) -> Connection {
+    pub fn new(stream: File, memory: SharedMemory) -> Connection {
         Connection {
             stream: Transport::new(stream),
             phase: Phase::Flags,
@@ -174,11 +184,10 @@ impl Connection {
             start: 0,
             end: 0,
             outstanding: 0,
-            reading_bytes: 0,
-            short_replies: greeting(),
+            short_replies: Output { bytes: greeting(), memory: memory.hold(REPLY_BYTES) },
             output: VecDeque::new(),
             first_sent: 0,
-            unsent_bytes: 0,
+            memory,
             awaited_bytes: None,
             is_ended: false,
             last_active: Instant::now(),
@@ -195,18 +204,12 @@ impl Connection {
         !self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// Memory of replies that the client has not received yet, and of a write that is still arriving.
-    pub fn held_bytes(&self) -> usize {
-        let payload = if let Phase::Payload { command, .. } = &self.phase { command.data.len() } else { 0 };
-        self.reading_bytes + self.unsent_bytes + self.short_replies.len() + payload
-    }
-
     /// When to close the connection if the client stays silent; `None` if it may be silent. It may not during the handshake, nor when
-    /// `memory_is_short` and the client could free some by sending or receiving.
-    pub fn idle_deadline(&self, memory_is_short: bool) -> Option<Instant> {
+    /// memory is short and the client could free some by sending or receiving.
+    pub fn idle_deadline(&self) -> Option<Instant> {
         let is_in_handshake = self.handshake_idle_since().is_some();
-        let holds_memory = matches!(self.phase, Phase::Payload { .. }) || self.unsent_bytes > 0;
-        (!self.is_ended && (is_in_handshake || memory_is_short && holds_memory))
+        let holds_memory = matches!(self.phase, Phase::Payload { .. }) || self.wants_to_send();
+        (!self.is_ended && (is_in_handshake || holds_memory && self.memory.is_short()))
             .then(|| self.last_active + IDLE_TIMEOUT)
     }
 
@@ -233,17 +236,9 @@ impl Connection {
         self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// Memory that must be free before a command which needs so much is taken: the reserve as well, if the client would then hold more than its
-    /// own.
-    fn free_memory_wanted(&self, needed: usize) -> usize {
-        let is_more = needed > 0 && self.held_bytes() + needed > OWN_BYTES;
-        needed + if is_more { RESERVED_BYTES } else { 0 }
-    }
-
-    /// True if there may be a command for which there is `room`, without waiting for the socket.
-    pub fn has_more(&self, room: usize) -> bool {
-        // Computed anew, because replies that were sent since may let the client have reserved memory.
-        self.awaited_bytes.is_some_and(|needed| self.free_memory_wanted(needed) <= room) || self.has_unread()
+    /// True if there may be a command for which there is memory, without waiting for the socket.
+    pub fn has_more(&self) -> bool {
+        self.awaited_bytes.is_some_and(|needed| self.memory.has_room(needed)) || self.has_unread()
     }
 
     /// True if TLS has buffered input for which there is space, which polling the socket does not show.
@@ -279,19 +274,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Parses input up to the next command for the drive. Returns `None` if the input has no complete command, the next one needs more memory
-    /// than `room`, or the server is busy (`room` is `None`). Options and invalid commands get their replies here.
-    pub fn next_command(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
-        self.awaited_bytes = (room.is_none() && self.start < self.end).then_some(0);
-        while let Some(room) = room {
-            if let ControlFlow::Break(command) = self.parse_step(export, room) {
+    /// Parses input up to the next command for the drive. Returns `None` if the input has no complete command, there is too little memory for
+    /// the next one, or the server is busy. Options and invalid commands get their replies here.
+    pub fn next_command(&mut self, export: &Export, is_busy: bool) -> Option<Command> {
+        self.awaited_bytes = (is_busy && self.start < self.end).then_some(0);
+        while !is_busy {
+            if let ControlFlow::Break(command) = self.parse_step(export) {
                 return command;
             }
         }
         None
     }
 
-    fn parse_step(&mut self, export: &Export, room: usize) -> Parsed {
+    fn parse_step(&mut self, export: &Export) -> Parsed {
         let input = &self.input[self.start..self.end];
         match &mut self.phase {
             Phase::Flags => {
@@ -300,7 +295,7 @@ impl Connection {
                 self.phase = if known { Phase::Options } else { Phase::Closing };
             }
             Phase::Options => return self.parse_option(export),
-            Phase::Requests => return self.begin_request(export, room),
+            Phase::Requests => return self.begin_request(export),
             Phase::Payload { command, got } => {
                 let missing = &mut command.data[*got..];
                 let count = missing.len().min(input.len());
@@ -319,7 +314,8 @@ impl Connection {
                 if *left > 0 {
                     return ControlFlow::Break(None);
                 }
-                self.short_replies.append(reply);
+                self.short_replies.bytes.append(&mut reply.bytes);
+                self.short_replies.memory.add(std::mem::take(&mut reply.memory));
                 self.phase = if self.agreed.is_handshake_over { Phase::Requests } else { Phase::Options };
             }
             Phase::Closing => return ControlFlow::Break(None),
@@ -334,6 +330,13 @@ impl Connection {
         Some(bytes)
     }
 
+    /// Sets memory aside for what comes next in the input, or notes that it has to wait for that.
+    fn hold(&mut self, bytes: usize) -> Option<HeldMemory> {
+        let has_room = self.memory.has_room(bytes);
+        self.awaited_bytes = (!has_room).then_some(bytes);
+        has_room.then(|| self.memory.hold(bytes))
+    }
+
     fn parse_option(&mut self, export: &Export) -> Parsed {
         let input = &self.input[self.start..self.end];
         let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return ControlFlow::Break(None) };
@@ -344,14 +347,20 @@ impl Connection {
         }
         let (option, length) = (word(8), word(12) as usize);
         if length > OPTION_DATA_MAX {
+            let Some(memory) = self.hold(OPTION_REPLY_BYTES) else { return ControlFlow::Break(None) };
             self.start += OPTION_BYTES;
-            let mut reply = Vec::new();
-            put_option_reply(&mut reply, option, reply::TOO_BIG, &[]);
+            let mut reply = Output { memory, ..Output::default() };
+            put_option_reply(&mut reply.bytes, option, reply::TOO_BIG, &[]);
             self.phase = Phase::Skip { left: length, reply };
             return ControlFlow::Continue(());
         }
-        let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return ControlFlow::Break(None) };
-        let next = self.agreed.answer(option, data, export, &mut self.short_replies);
+        if input.len() < OPTION_BYTES + length {
+            return ControlFlow::Break(None);
+        }
+        let Some(memory) = self.hold(OPTION_REPLY_BYTES) else { return ControlFlow::Break(None) };
+        self.short_replies.memory.add(memory);
+        let data = &self.input[self.start + OPTION_BYTES..][..length];
+        let next = self.agreed.answer(option, data, export, &mut self.short_replies.bytes);
         self.start += OPTION_BYTES + length;
         self.phase = match next {
             Next::Option => Phase::Options,
@@ -373,57 +382,55 @@ impl Connection {
         client_waits && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
-    fn begin_request(&mut self, export: &Export, room: usize) -> Parsed {
+    fn begin_request(&mut self, export: &Export) -> Parsed {
         let Some(bytes) = self.take::<REQUEST_BYTES>() else { return ControlFlow::Break(None) };
         let Some((kind, mut command, checked)) = parse_request(&bytes, export, self.agreed.tells_allocation) else {
             self.phase = Phase::Closing;
             return ControlFlow::Continue(());
         };
-        let needed = match kind {
-            command::READ | command::WRITE if command.bytes <= LONGEST_BYTES.into() => command.bytes as usize,
-            // For its reply: any memory that is left will do.
-            command::BLOCK_STATUS => 1,
-            _ => 0,
-        };
-        if self.free_memory_wanted(needed) > room {
-            // The request is put back, and parsed again when there is memory.
+        if kind == command::DISCONNECT {
+            self.phase = Phase::Closing;
+            return ControlFlow::Continue(());
+        }
+        // Nothing is set aside for the payload of a refused write, which is skipped.
+        let data_bytes = if checked.is_ok() { data_bytes(&command) } else { 0 };
+        let Some(memory) = self.hold(REPLY_BYTES + data_bytes) else {
             self.start -= REQUEST_BYTES;
-            self.awaited_bytes = Some(needed);
             return ControlFlow::Break(None);
-        }
+        };
         match checked {
-            _ if kind == command::DISCONNECT => self.phase = Phase::Closing,
             Err(error) => {
-                // The payload of a refused write comes all the same.
                 let left = if kind == command::WRITE { command.bytes as usize } else { 0 };
-                let mut reply = Vec::new();
-                put_error(&mut reply, self.agreed.structured, command.cookie, error);
+                let mut reply = Output { memory, ..Output::default() };
+                put_error(&mut reply.bytes, self.agreed.structured, command.cookie, error);
                 self.phase = Phase::Skip { left, reply };
+                ControlFlow::Continue(())
             }
-            Ok(()) if kind == command::WRITE => {
-                command.data = vec![0; needed];
+            Ok(()) => {
+                command.memory = memory;
+                if kind != command::WRITE {
+                    return self.accept(command);
+                }
+                command.data = vec![0; data_bytes];
                 self.phase = Phase::Payload { command: Box::new(command), got: 0 };
+                ControlFlow::Continue(())
             }
-            Ok(()) => return self.accept(command),
         }
-        ControlFlow::Continue(())
     }
 
     /// Counts a command that is complete, and returns it.
     fn accept(&mut self, command: Command) -> Parsed {
         self.outstanding += 1;
-        if command.kind == CommandKind::Read {
-            self.reading_bytes += command.bytes as usize;
-        }
         ControlFlow::Break(Some(command))
     }
 
     /// Queues the reply to a command. Long data is sent from the command's own buffer.
     pub fn reply(&mut self, command: Command, result: Result<(), CommandError>) {
-        let Command { kind, cookie, offset, bytes, data, .. } = command;
-        let (out, structured, is_read) = (&mut self.short_replies, self.agreed.structured, kind == CommandKind::Read);
+        let Command { kind, cookie, offset, data, memory, .. } = command;
+        let (out, structured, is_read) =
+            (&mut self.short_replies.bytes, self.agreed.structured, kind == CommandKind::Read);
         self.outstanding -= 1;
-        self.reading_bytes -= if is_read { bytes as usize } else { 0 };
+        let mut data_bytes = 0;
         match result {
             Err(error) => put_error(out, structured, cookie, error),
             Ok(()) if !is_read => put_done(out, structured, cookie),
@@ -431,36 +438,37 @@ impl Connection {
                 put_data_head(out, structured, cookie, offset, data.len());
                 if data.len() >= LONG_BYTES {
                     self.queue_short_replies();
-                    self.unsent_bytes += data.len();
-                    return self.output.push_back(data);
+                    return self.output.push_back(Output { bytes: data, memory });
                 }
                 out.extend_from_slice(&data);
+                data_bytes = data.len();
             }
         }
+        self.short_replies.memory.add(memory.shrink_to(REPLY_BYTES + data_bytes));
     }
 
     /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
-    pub fn reply_status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
+    pub fn reply_status(&mut self, command: Command, extents: &[(u64, bool)]) {
         self.outstanding -= 1;
-        put_block_status(&mut self.short_replies, cookie, extents);
+        put_block_status(&mut self.short_replies.bytes, command.cookie, extents);
+        let data_bytes = EXTENT_BYTES * extents.len();
+        self.short_replies.memory.add(command.memory.shrink_to(REPLY_BYTES + data_bytes));
     }
 
     /// Moves the gathered short replies to the output queue.
     fn queue_short_replies(&mut self) {
-        if !self.short_replies.is_empty() {
-            self.unsent_bytes += self.short_replies.len();
+        if !self.short_replies.bytes.is_empty() {
             self.output.push_back(std::mem::take(&mut self.short_replies));
         }
     }
 
     /// True if there is output to send.
     pub fn wants_to_send(&self) -> bool {
-        !self.short_replies.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
+        !self.short_replies.bytes.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
     }
 
     /// Sends as much as the socket takes.
     pub fn send(&mut self) {
-        self.queue_short_replies();
         if let Err(error) = self.try_send()
             && error.kind() != io::ErrorKind::WouldBlock
         {
@@ -469,20 +477,25 @@ impl Connection {
     }
 
     fn try_send(&mut self) -> io::Result<()> {
-        while !self.output.is_empty() {
+        loop {
+            // Not earlier: while a client takes nothing, each short reply would else have a buffer of its own.
+            if self.output.is_empty() {
+                self.queue_short_replies();
+            }
             let mut parts = [IoSlice::new(&[]); PARTS];
-            for (number, (part, bytes)) in parts.iter_mut().zip(&self.output).enumerate() {
+            for (number, (part, Output { bytes, .. })) in parts.iter_mut().zip(&self.output).enumerate() {
                 *part = IoSlice::new(if number == 0 { &bytes[self.first_sent..] } else { bytes });
             }
             let count = self.output.len().min(PARTS);
-            let written = nonzero(self.stream.write_vectored(&parts[..count])?)?;
+            if count == 0 {
+                break;
+            }
+            self.first_sent += nonzero(self.stream.write_vectored(&parts[..count])?)?;
             self.last_active = Instant::now();
-            self.unsent_bytes -= written;
-            self.first_sent += written;
-            while self.output.front().is_some_and(|first| first.len() <= self.first_sent)
-                && let Some(bytes) = self.output.pop_front()
+            while self.output.front().is_some_and(|first| first.bytes.len() <= self.first_sent)
+                && let Some(first) = self.output.pop_front()
             {
-                self.first_sent -= bytes.len();
+                self.first_sent -= first.bytes.len();
             }
             // A short write means that the socket is full.
             if self.first_sent > 0 {
@@ -536,7 +549,7 @@ fn put_data_head(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, 
 
 /// The reply to a block status: the lengths of extents in sectors, and whether they are holes.
 fn put_block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
-    put_chunk_head(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    put_chunk_head(out, TYPE_BLOCK_STATUS, cookie, 4 + EXTENT_BYTES * extents.len());
     out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
     for &(sectors, is_hole) in extents {
         out.extend_from_slice(&((sectors * SECTOR_BYTES) as u32).to_be_bytes());
@@ -547,6 +560,15 @@ fn put_block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
 /// A count of 0 means that the client has closed the connection.
 fn nonzero(count: usize) -> io::Result<usize> {
     if count > 0 { Ok(count) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Memory for the data of a command or its reply.
+fn data_bytes(command: &Command) -> usize {
+    match command.kind {
+        CommandKind::Read | CommandKind::Write => command.bytes as usize,
+        CommandKind::BlockStatus => EXTENT_BYTES * command.extents_max,
+        _ => 0,
+    }
 }
 
 /// `Continue` if there is more to parse, `Break` with the next command, or with `None` if more input is needed.
@@ -580,7 +602,7 @@ fn parse_request(
         cookie: long(8),
         fua: has(command::FUA),
         no_hole: has(command::NO_HOLE),
-        one_extent: has(command::ONE_EXTENT),
+        extents_max: if has(command::ONE_EXTENT) { 1 } else { EXTENTS_MAX.min(length / SECTOR_BYTES as u32) as usize },
         ..Command::new(kind, long(16), length.into(), Vec::new())
     };
     let carries_data = matches!(kind, CommandKind::Read | CommandKind::Write);

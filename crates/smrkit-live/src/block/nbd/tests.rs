@@ -3,20 +3,31 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
+use super::memory::{OWN_BYTES, RESERVED_BYTES, SHARED_BYTES};
 use super::*;
 
 const EXPORT: Export = Export { bytes: 1 << 30, is_read_only: false, tls: None };
 
+fn new_connection() -> (UnixStream, Connection) {
+    let (client, own) = UnixStream::pair().unwrap();
+    own.set_nonblocking(true).unwrap();
+    (client, Connection::new(File::from(OwnedFd::from(own)), SharedMemory::default()))
+}
+
+/// Another client holds all but `room`.
+fn leave(connection: &Connection, room: usize) -> HeldMemory {
+    let others = connection.memory.of_new_client();
+    others.hold(SHARED_BYTES - connection.memory.held_by_all() - room)
+}
+
 /// A client whose handshake is over, and its connection.
 fn connected() -> (UnixStream, Connection) {
-    let (mut client, own) = UnixStream::pair().unwrap();
-    own.set_nonblocking(true).unwrap();
-    let mut connection = Connection::new(File::from(OwnedFd::from(own)));
+    let (mut client, mut connection) = new_connection();
     client.write_all(&u32::from(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes()).unwrap();
     client.write_all(&OPTION_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(connection.next_command(&EXPORT, false).is_none());
     connection.send();
     client.read_exact(&mut [0; 28]).unwrap();
     (client, connection)
@@ -36,8 +47,8 @@ fn a_client_that_has_said_goodbye_is_answered_and_not_heard() {
     ask(&mut client, command::READ, 512);
     ask(&mut client, command::DISCONNECT, 0);
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some() && connection.is_open());
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none() && !connection.is_open());
+    assert!(connection.next_command(&EXPORT, false).is_some() && connection.is_open());
+    assert!(connection.next_command(&EXPORT, false).is_none() && !connection.is_open());
     assert!(!connection.is_over(), "a read is outstanding");
     let (mut client, mut connection) = connected();
     assert!(connection.is_open());
@@ -50,36 +61,110 @@ fn a_client_that_has_said_goodbye_is_answered_and_not_heard() {
 #[test]
 fn a_command_waits_for_room_and_a_payload_that_has_begun_does_not() {
     let (mut client, mut connection) = connected();
+    let needed = REPLY_BYTES + 4096;
     ask(&mut client, command::READ, 4096);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    let mut next = |room| connection.next_command(&EXPORT, room).map(|command| command.kind);
-    assert_eq!([next(None), next(Some(4095)), next(Some(4096))], [None, None, Some(CommandKind::Read)]);
-    assert_eq!([next(Some(4096)), next(Some(0))], [None, None], "the payload has still to come");
-    assert_eq!(connection.held_bytes(), 8192, "what is to be read, and what is to be written");
+    let mut next = |room: usize, is_busy: bool| {
+        let _others = leave(&connection, room);
+        connection.next_command(&EXPORT, is_busy)
+    };
+    assert!(next(needed, true).is_none() && next(needed - 1, false).is_none());
+    let read = next(needed, false).unwrap();
+    assert!(read.kind == CommandKind::Read && next(needed, false).is_none(), "the payload has still to come");
+    assert_eq!(connection.memory.held(), 2 * needed, "what is to be read, and what is to be written");
     client.write_all(&[7; 4096]).unwrap();
+    ask(&mut client, command::DISCONNECT, 0);
     connection.receive();
-    let written = connection.next_command(&EXPORT, Some(0)).unwrap();
-    assert_eq!((written.kind, written.data), (CommandKind::Write, vec![7; 4096]));
-    assert_eq!(connection.held_bytes(), 4096);
+    let _others = leave(&connection, 0);
+    let written = connection.next_command(&EXPORT, false).unwrap();
+    assert_eq!((written.kind, written.data.len()), (CommandKind::Write, 4096));
+    assert_eq!(connection.memory.held(), 2 * needed, "until it is answered");
+    drop((read, written));
+    assert_eq!(connection.memory.held(), 0);
+    connection.receive();
+    assert!(connection.next_command(&EXPORT, false).is_none() && !connection.is_open(), "a goodbye needs no memory");
 }
 
 #[test]
 fn the_last_memory_is_for_clients_that_hold_little() {
     let (mut client, mut connection) = connected();
-    for bytes in [OWN_BYTES, 4096, 0] {
+    let own = OWN_BYTES - REPLY_BYTES;
+    for bytes in [own, 4096, 0] {
         ask(&mut client, if bytes > 0 { command::READ } else { command::FLUSH }, bytes as u32);
     }
     connection.receive();
+    let mut begun = Vec::new();
     let mut next = |room: usize| {
-        let is_next = connection.next_command(&EXPORT, Some(room)).is_some();
-        (is_next, connection.has_more(room), connection.has_more(room + 1))
+        let others = leave(&connection, room);
+        let command = connection.next_command(&EXPORT, false);
+        let is_next = command.is_some();
+        drop(others);
+        let has_more = [room, room + 1].map(|room| {
+            let _others = leave(&connection, if is_next { 0 } else { room });
+            connection.has_more()
+        });
+        begun.extend(command);
+        (is_next, has_more)
     };
-    assert_eq!(next(OWN_BYTES - 1), (false, false, true));
-    assert_eq!(next(OWN_BYTES), (true, false, false));
-    assert_eq!(next(RESERVED_BYTES + 4095), (false, false, true), "it holds all that is its own");
-    assert_eq!(next(RESERVED_BYTES + 4096), (true, false, false));
-    assert_eq!(next(0), (true, false, false), "a flush needs no memory");
+    assert_eq!(next(OWN_BYTES - 1), (false, [false, true]));
+    assert_eq!(next(OWN_BYTES), (true, [false, false]));
+    let more = RESERVED_BYTES + REPLY_BYTES;
+    assert_eq!(next(more + 4095), (false, [false, true]), "it holds all that is its own");
+    assert_eq!(next(more + 4096), (true, [false, false]));
+    assert_eq!(next(more - 1), (false, [false, true]), "the reply to a flush needs memory, too");
+    assert_eq!(next(more), (true, [false, false]));
+}
+
+/// Replies that a client does not take count as they did before they were made, and what was set aside for longer ones comes back.
+#[test]
+fn replies_that_are_not_taken_are_counted() {
+    let (mut client, mut connection) = connected();
+    connection.agreed.tells_allocation = true;
+    for (kind, bytes) in [(command::BLOCK_STATUS, 1 << 20), (command::FLUSH, 0), (command::WRITE, 512), (99, 0)] {
+        ask(&mut client, kind, bytes);
+        client.write_all(&vec![0; if kind == command::WRITE { bytes as usize } else { 0 }]).unwrap();
+    }
+    connection.receive();
+    let commands: Vec<_> = std::iter::from_fn(|| connection.next_command(&EXPORT, false)).collect();
+    let status = EXTENT_BYTES << 11;
+    assert_eq!((commands.len(), connection.memory.held()), (3, 4 * REPLY_BYTES + status + 512));
+    for command in commands {
+        match command.kind {
+            CommandKind::BlockStatus => connection.reply_status(command, &[(1 << 11, true)]),
+            _ => connection.reply(command, Ok(())),
+        }
+    }
+    assert_eq!(connection.memory.held(), 4 * REPLY_BYTES + EXTENT_BYTES);
+    connection.send();
+    assert_eq!(connection.memory.held(), 0);
+}
+
+/// A client that asks for options, or flushes, and takes no replies.
+#[test]
+fn no_client_is_answered_without_bounds() {
+    let mut option = OPTION_MAGIC.to_be_bytes().to_vec();
+    option.extend([option::LIST, 0].map(u32::to_be_bytes).concat());
+    for is_in_handshake in [true, false] {
+        let (mut client, mut connection) = if is_in_handshake { new_connection() } else { connected() };
+        if is_in_handshake {
+            client.write_all(&u32::from(FIXED_NEWSTYLE).to_be_bytes()).unwrap();
+        }
+        let _others = leave(&connection, RESERVED_BYTES);
+        let most = OWN_BYTES / if is_in_handshake { OPTION_REPLY_BYTES } else { REPLY_BYTES };
+        for _ in 0..most + 10 {
+            match is_in_handshake {
+                true => client.write_all(&option).unwrap(),
+                false => ask(&mut client, command::FLUSH, 0),
+            }
+            connection.receive();
+            if let Some(flush) = connection.next_command(&EXPORT, false) {
+                connection.reply(flush, Ok(()));
+            }
+        }
+        assert!((OWN_BYTES - OPTION_REPLY_BYTES..=OWN_BYTES).contains(&connection.memory.held()));
+        assert!(connection.short_replies.bytes.len() < OWN_BYTES && !connection.has_more());
+    }
 }
 
 #[test]
@@ -88,14 +173,14 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     ask(&mut client, command::WRITE, 1024);
     client.write_all(&[7; 300]).unwrap();
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none(), "most of it is missing");
+    assert!(connection.next_command(&EXPORT, false).is_none(), "most of it is missing");
     client.write_all(&[8; 724]).unwrap();
     ask(&mut client, command::READ, 4096);
     connection.receive();
-    let written = connection.next_command(&EXPORT, Some(usize::MAX)).unwrap();
+    let written = connection.next_command(&EXPORT, false).unwrap();
     assert_eq!(written.data, [vec![7; 300], vec![8; 724]].concat());
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
+    assert!(connection.next_command(&EXPORT, false).is_some_and(|read| read.data.is_empty()));
 }
 
 fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
@@ -115,7 +200,7 @@ fn a_request_is_parsed_word_for_word() {
     assert_eq!((kind, command.bytes, checked), (0x1617, 0x2829_2a2b, Err(CommandError::Invalid)));
     assert_eq!((command.cookie, command.offset), (0x1819_1a1b_1c1d_1e1f, 0x2021_2223_2425_2627));
     // Flags 0x1415.
-    assert_eq!([command.fua, command.no_hole, command.one_extent], [true, false, false]);
+    assert_eq!([command.fua, command.no_hole, command.extents_max == 1], [true, false, false]);
     bytes[3] ^= 1;
     assert!(parse_request(&bytes, &EXPORT, true).is_none());
 }
@@ -178,21 +263,21 @@ fn replies_are_sent_in_order() {
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
     let mut outstanding = 0;
-    while connection.next_command(&EXPORT, Some(usize::MAX)).is_some() {
+    while connection.next_command(&EXPORT, false).is_some() {
         outstanding += 1;
     }
     assert_eq!((outstanding, connection.outstanding), (4, 4));
-    assert_eq!(connection.reading_bytes, 512 + LONG_BYTES + 1024);
+    assert_eq!(connection.memory.held(), 0, "the commands are dropped");
     assert!(!connection.wants_to_send());
     connection.reply(served(7, vec![1; 512]), Ok(()));
     connection.reply(served(8, vec![2; LONG_BYTES]), Ok(()));
     connection.reply(served(9, vec![3; 1024]), Ok(()));
     let flush = Command { cookie: 10, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
     connection.reply(flush, Err(CommandError::Io));
-    assert_eq!((connection.outstanding, connection.reading_bytes), (0, 0));
+    assert_eq!(connection.outstanding, 0);
     assert!(connection.wants_to_send());
     connection.send();
-    assert!(!connection.wants_to_send() && connection.unsent_bytes == 0);
+    assert!(!connection.wants_to_send());
     let mut reply = |error: u32, cookie: u64, length: usize, fill: u8| {
         let mut bytes = vec![0; 16 + length];
         client.read_exact(&mut bytes).unwrap();
@@ -210,9 +295,10 @@ fn replies_are_sent_in_order() {
 fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
     let (mut client, mut connection) = connected();
     let bytes: Vec<u8> = (0..3 << 20).map(|at: u32| (at / 1000 * 7) as u8).collect();
-    (connection.outstanding, connection.reading_bytes) = (3, 2 * bytes.len());
+    connection.outstanding = 3;
     for cookie in [1, 2] {
-        connection.reply(served(cookie, bytes.clone()), Ok(()));
+        let memory = connection.memory.hold(bytes.len());
+        connection.reply(Command { memory, ..served(cookie, bytes.clone()) }, Ok(()));
     }
     let flush = Command { cookie: 3, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
     connection.reply(flush, Ok(()));
@@ -226,9 +312,9 @@ fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
         while let Ok(count) = client.read(&mut some) {
             came.extend_from_slice(&some[..count]);
         }
-        assert!(connection.unsent_bytes <= all - came.len() && sends < 10_000);
+        assert!(sends < 10_000);
     }
-    assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0);
+    assert!(sends > 1 && !connection.wants_to_send() && connection.memory.held() == 0);
     let part = 16 + bytes.len();
     assert!(came[16..part] == bytes && came[part + 16..2 * part] == bytes);
     assert_eq!([7, part + 15, all - 1].map(|at| came[at]), [0, 2, 3]);
@@ -240,7 +326,7 @@ fn what_is_too_long_is_skipped_and_refused() {
     let longest = LONGEST_BYTES;
     ask(&mut client, command::WRITE, longest + 1);
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(connection.next_command(&EXPORT, false).is_none());
     assert!(matches!(connection.phase, Phase::Skip { left, .. } if left == longest as usize + 1));
     if let Phase::Skip { left, .. } = &mut connection.phase {
         *left = 5;
@@ -248,14 +334,14 @@ fn what_is_too_long_is_skipped_and_refused() {
     client.write_all(&[1; 5]).unwrap();
     ask(&mut client, command::READ, 512);
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some());
+    assert!(connection.next_command(&EXPORT, false).is_some());
     connection.send();
     let mut reply = [0; 16];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply[7], CommandError::Overflow as u8);
     ask(&mut client, command::WRITE, longest);
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(connection.next_command(&EXPORT, false).is_none());
     assert!(matches!(&connection.phase, Phase::Payload { command, got: 0 } if command.data.len() == longest as usize));
 }
 
@@ -271,28 +357,20 @@ fn a_client_that_has_gone_while_it_was_answered_is_over() {
 }
 
 #[test]
-fn block_status_replies_count_as_what_a_client_has_not_taken() {
-    let (mut client, mut connection) = connected();
-    ask(&mut client, command::FLUSH, 0);
-    connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(0)).is_some());
-    connection.reply_status(1, &vec![(1, false); 1 << 20]);
-    assert!((8 << 20..9 << 20).contains(&connection.held_bytes()));
-}
-
-#[test]
 fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() {
-    let (_client, own) = UnixStream::pair().unwrap();
-    own.set_nonblocking(true).unwrap();
-    let mute = Connection::new(File::from(OwnedFd::from(own)));
-    assert!(mute.idle_deadline(false).is_some_and(|until| until <= Instant::now() + IDLE_TIMEOUT));
+    let (_client, mute) = new_connection();
+    assert!(mute.idle_deadline().is_some_and(|until| until <= Instant::now() + IDLE_TIMEOUT));
     let (mut client, mut connection) = connected();
-    assert_eq!(connection.idle_deadline(true), None);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    assert!(connection.next_command(&EXPORT, Some(4096)).is_none());
-    assert_eq!(connection.idle_deadline(false), None, "it may take its time");
-    assert!(connection.idle_deadline(true).is_some(), "others want the memory");
+    let idle_when_short = |connection: &Connection| {
+        let _others = leave(connection, RESERVED_BYTES);
+        connection.idle_deadline().is_some()
+    };
+    assert!(!idle_when_short(&connection), "it holds none");
+    assert!(connection.next_command(&EXPORT, false).is_none());
+    assert_eq!(connection.idle_deadline(), None, "it may take its time");
+    assert!(idle_when_short(&connection), "others want the memory");
 }
 
 #[test]
