@@ -118,24 +118,12 @@ pub struct Command {
     pub data: Vec<u8>,
     /// When it arrived.
     pub arrival: Nanos,
-    /// Where it is on its way.
-    pub state: CommandState,
+    /// When the model completed it, and the result. The reply may still have to wait for an fsync of the image.
+    pub ended: Option<(Nanos, Result<(), CommandError>)>,
     /// How far it has got in the model and in the image.
     pub progress: Progress,
     /// The memory that it counts as, and its reply will.
     pub memory: HeldMemory,
-}
-
-/// State of a command.
-#[derive(Debug, Default)]
-pub enum CommandState {
-    /// In the queue, not yet given to the model.
-    #[default]
-    Waiting,
-    /// The model is serving it.
-    InFlight,
-    /// The model completed it at this time of the drive. The reply may still have to wait for an fsync of the image.
-    Ended(Nanos, Result<(), CommandError>),
 }
 
 /// Progress of a command that the model has begun.
@@ -299,10 +287,10 @@ pub struct ServedDrive {
     pub image: DriveImage,
     pub(super) model: Model,
     events: Events,
-    /// Commands in the order of their arrival, except that those in flight come before those that wait.
-    pub(super) queue: VecDeque<Command>,
-    /// How many commands at the front of the queue are in flight.
-    pub(super) in_flight: usize,
+    /// Commands that the model has not been given yet, in the order of their arrival.
+    pub(super) waiting: VecDeque<Command>,
+    /// Those that it is serving, in the order in which it was given them.
+    pub(super) in_flight: Vec<Command>,
     /// Commands that have ended and whose replies have not been taken, in the order of their ends.
     pub(super) ended: VecDeque<Command>,
     next_tag: u64,
@@ -398,8 +386,8 @@ impl ServedDrive {
             image,
             model,
             events: Events::new(writer),
-            queue: VecDeque::new(),
-            in_flight: 0,
+            waiting: VecDeque::new(),
+            in_flight: Vec::new(),
             ended: VecDeque::new(),
             next_tag: 0,
             pace: None,
@@ -481,23 +469,28 @@ impl ServedDrive {
     /// Bytes of the reads and writes in flight. Zeros and discards carry no data, however long they are.
     pub fn in_flight_bytes(&self) -> u64 {
         let has_data = |command: &&Command| matches!(command.kind, CommandKind::Read | CommandKind::Write);
-        self.queue.iter().take(self.in_flight).filter(has_data).map(|command| command.bytes).sum()
+        self.in_flight.iter().filter(has_data).map(|command| command.bytes).sum()
     }
 
     /// True if no more commands should be pushed for now.
     pub fn is_full(&self) -> bool {
-        self.queue.len() + self.ended.len() >= COMMANDS_MAX
+        self.queue_length() + self.ended.len() >= COMMANDS_MAX
+    }
+
+    /// Commands that wait or are in flight.
+    pub fn queue_length(&self) -> usize {
+        self.waiting.len() + self.in_flight.len()
     }
 
     /// Queues a command.
     pub fn push(&mut self, command: Command) {
-        self.queue.push_back(command);
+        self.waiting.push_back(command);
     }
 
     /// Removes the waiting commands that `pick` accepts, and returns them.
-    pub fn take_waiting(&mut self, mut pick: impl FnMut(&Command) -> bool) -> Vec<Command> {
-        let (taken, kept) = self.queue.drain(self.in_flight..).partition::<Vec<Command>, _>(|command| pick(command));
-        self.queue.extend(kept);
+    pub fn take_waiting(&mut self, pick: impl FnMut(&Command) -> bool) -> VecDeque<Command> {
+        let (taken, kept) = self.waiting.drain(..).partition(pick);
+        self.waiting = kept;
         taken
     }
 
@@ -508,7 +501,7 @@ impl ServedDrive {
         let at = self.ended.iter().position(is_due)?;
         let mut command = self.ended.remove(at)?;
         let sync = command.progress.sync;
-        if let CommandState::Ended(_, result @ Ok(())) = &mut command.state
+        if let Some((_, result @ Ok(()))) = &mut command.ended
             && sync > 0
         {
             *result = match () {
@@ -527,7 +520,7 @@ impl ServedDrive {
             if let Some(command) = self.take_ended() {
                 return Some(command);
             }
-            match self.queue.is_empty() {
+            match self.queue_length() == 0 {
                 true if self.ended.is_empty() => return None,
                 true => self.receive_synced(true),
                 false if self.begin_next(self.model.now) => {}
@@ -540,19 +533,19 @@ impl ServedDrive {
 
     /// Gives the first waiting command to the model, unless it has to wait longer; returns whether it did.
     pub fn begin_next(&mut self, now: Nanos) -> bool {
-        let Some(command) = self.queue.get(self.in_flight) else { return false };
+        let Some(command) = self.waiting.front() else { return false };
         let limits = self.zones().map(HostZones::limits);
         let zone_sectors = limits.map(|limits| limits.zone_sectors);
         // A zone becomes active when the model serves its first write. While writes are in flight, nobody can tell yet whether another
         // zone would exceed the limit.
         let counts_active = limits.is_some_and(|limits| limits.max_active > 0);
-        let must_wait = self.in_flight > 0 && counts_active && command.changes()
-            || self.queue.iter().take(self.in_flight).any(|other| command.conflicts(other, zone_sectors));
+        let is_busy = !self.in_flight.is_empty();
+        let must_wait = is_busy && counts_active && command.changes()
+            || self.in_flight.iter().any(|other| command.conflicts(other, zone_sectors));
         // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
         let is_room_due = self.lacked_room_at.is_some_and(|since| since.elapsed() >= ROOM_CHECK_INTERVAL);
-        let checkpoint_is_due = (self.events_bytes > 4 * EVENTS_BYTES_MAX || is_room_due)
-            && self.in_flight > 0
-            && !self.model.is_rebuilding();
+        let checkpoint_is_due =
+            (self.events_bytes > 4 * EVENTS_BYTES_MAX || is_room_due) && is_busy && !self.model.is_rebuilding();
         if must_wait || checkpoint_is_due || self.model.now > now {
             return false;
         }
@@ -562,28 +555,25 @@ impl ServedDrive {
         if limits.is_some() && !self.prepare_on_zones(now) {
             return true;
         }
-        let at = self.in_flight;
+        let Some(mut command) = self.waiting.pop_front() else { return false };
         let times_out = std::mem::take(&mut self.faults.next_times_out);
-        let command = &mut self.queue[at];
         command.progress = Progress { rest: command.requests(), times_out, ..Progress::default() };
-        command.state = CommandState::InFlight;
-        self.in_flight += 1;
-        self.submit_request(at, now);
+        self.in_flight.push(command);
+        self.submit_request(self.in_flight.len() - 1, now);
         true
     }
 
     /// Prepares the first waiting command of a host-managed drive, on whose zone no other command is in flight. An append becomes a write.
     /// Returns false if the command has ended here: zone commands take no time, and one that breaks a rule never reaches the model.
     fn prepare_on_zones(&mut self, now: Nanos) -> bool {
-        let Some(zones) = self.zones() else { return true };
-        let command = &self.queue[self.in_flight];
+        let (Some(zones), Some(command)) = (self.zones(), self.waiting.front()) else { return true };
         let Range { start, end } = command.sectors();
         let zone = start / zones.limits().zone_sectors;
         let result = match command.kind {
             CommandKind::Zone(action) => self.act_on_zone(action, zone, now),
             CommandKind::ZoneAppend => match append_place(zones, start, end - start) {
                 Some(lba) => {
-                    let command = &mut self.queue[self.in_flight];
+                    let command = &mut self.waiting[0];
                     (command.kind, command.offset) = (CommandKind::Write, lba.0 * SECTOR_BYTES);
                     return true;
                 }
@@ -593,9 +583,8 @@ impl ServedDrive {
             _ => Err(CommandError::Io),
         };
         self.zone_violations += u64::from(result.is_err());
-        if let Some(mut command) = self.queue.remove(self.in_flight) {
-            command.state = CommandState::Ended(self.model.now, result);
-            self.ended.push_back(command);
+        if let Some(command) = self.waiting.pop_front() {
+            self.ended.push_back(Command { ended: Some((self.model.now, result)), ..command });
         }
         false
     }
@@ -620,7 +609,7 @@ impl ServedDrive {
     /// Submits the next request of an in-flight command to the model.
     fn submit_request(&mut self, at: usize, now: Nanos) {
         let (tag, arrival) = (self.next_tag, self.model.now.max(now));
-        let Command { kind, fua, progress, .. } = &mut self.queue[at];
+        let Command { kind, fua, progress, .. } = &mut self.in_flight[at];
         let Some(request) = progress.rest.next() else { return };
         (progress.tag, progress.request) = (tag, Some((request, arrival)));
         self.next_tag += 1;
@@ -659,7 +648,7 @@ impl ServedDrive {
     /// Writes a command's data to the image before the model completes the write, and starts an fsync that runs meanwhile. Nobody can read
     /// the data too early, because commands for the same sectors wait.
     fn write_early(&mut self, at: usize) {
-        let command = &mut self.queue[at];
+        let command = &mut self.in_flight[at];
         let sectors = command.sectors();
         // If it fails, it is tried again when the model has completed the write, and the error is reported then.
         let before = if self.may_lose { read_before_write(&self.image, sectors, Op::Write) } else { Ok(None) };
@@ -713,7 +702,7 @@ impl ServedDrive {
         if self.events.lines.len() >= EVENTS_BYTES {
             self.write_events();
         }
-        if self.in_flight == 0 && self.events_bytes > EVENTS_BYTES_MAX {
+        if self.in_flight.is_empty() && self.events_bytes > EVENTS_BYTES_MAX {
             self.save_state();
         }
         is_done
@@ -722,13 +711,13 @@ impl ServedDrive {
     /// Punches discarded ranges out of the image, piece by piece, because the host may need seconds for a file of many extents. Returns
     /// false if it stopped at `stop_at` with work left.
     fn punch_discarded(&mut self, stop_at: Option<Instant>) -> bool {
-        while let Some(at) = (0..self.in_flight).find(|&at| self.queue[at].progress.discarded.is_some()) {
+        while let Some(at) = self.in_flight.iter().position(|command| command.progress.discarded.is_some()) {
             if stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
                 return false;
             }
-            let Some((bytes, end)) = self.queue[at].progress.discarded.take() else { break };
+            let Some((bytes, end)) = self.in_flight[at].progress.discarded.take() else { break };
             match self.punch_piece(bytes) {
-                Ok(left) if !left.is_empty() => self.queue[at].progress.discarded = Some((left, end)),
+                Ok(left) if !left.is_empty() => self.in_flight[at].progress.discarded = Some((left, end)),
                 punched => self.continue_command(at, end, punched.map(drop), true),
             }
         }
@@ -755,7 +744,7 @@ impl ServedDrive {
 
     /// Ends the in-flight commands that `pick` accepts after the request that the model is serving.
     pub(super) fn cancel_remaining_requests(&mut self, pick: impl Fn(&Command) -> bool) {
-        for command in self.queue.iter_mut().take(self.in_flight).filter(|command| pick(command)) {
+        for command in self.in_flight.iter_mut().filter(|command| pick(command)) {
             command.progress.rest = Requests::default();
             command.progress.discarded.iter_mut().for_each(|(left, _)| *left = 0..0);
         }
@@ -763,13 +752,13 @@ impl ServedDrive {
 
     /// Handles a request that the model has completed. `submits_next` is false during a power cut, when no further one may begin.
     fn complete_request(&mut self, Completion { tag, start, end, .. }: Completion, submits_next: bool) {
-        let Some(at) = (0..self.in_flight).find(|&at| self.queue[at].progress.tag == tag) else { return };
-        let Some((request, arrival)) = self.queue[at].progress.request.take() else { return };
+        let Some(at) = self.in_flight.iter().position(|command| command.progress.tag == tag) else { return };
+        let Some((request, arrival)) = self.in_flight[at].progress.request.take() else { return };
         self.events.release_request(tag, Some(LogEvent::Served { request, arrival, start, end }));
         match self.apply_to_image(at, &request) {
             Ok(()) if request.op == Op::Discard => {
                 let bytes = request.lba.0 * SECTOR_BYTES..request.end().0 * SECTOR_BYTES;
-                self.queue[at].progress.discarded = Some((bytes, end));
+                self.in_flight[at].progress.discarded = Some((bytes, end));
             }
             done => self.continue_command(at, end, done, submits_next),
         }
@@ -778,7 +767,7 @@ impl ServedDrive {
     /// Submits the next request of a command whose last one is done in the image too, or completes the command.
     fn continue_command(&mut self, at: usize, end: Nanos, done: Result<(), CommandError>, submits_next: bool) {
         match done {
-            Ok(()) if self.queue[at].progress.rest.is_empty() => self.complete_command(at, end, Ok(())),
+            Ok(()) if self.in_flight[at].progress.rest.is_empty() => self.complete_command(at, end, Ok(())),
             Ok(()) if submits_next => self.submit_request(at, self.model.now),
             Ok(()) => {}
             Err(error) => self.complete_command(at, end, Err(error)),
@@ -796,7 +785,7 @@ impl ServedDrive {
         let result = match request.op {
             Op::Read if self.unreadable.within(range.clone()).next().is_some() => return Err(CommandError::Io),
             Op::Read => {
-                let data = &mut self.queue[at].data;
+                let data = &mut self.in_flight[at].data;
                 data.resize((bytes.end - bytes.start) as usize, 0);
                 let read = self.image.storage.read(bytes.start, data);
                 if let (Some(_), Some(byte)) = (fault, data.first_mut()) {
@@ -815,7 +804,7 @@ impl ServedDrive {
                 }
             }
             Op::Write | Op::Discard => {
-                let progress = &mut self.queue[at].progress;
+                let progress = &mut self.in_flight[at].progress;
                 let (is_written, early) = (progress.is_written, progress.before.take());
                 if self.may_lose {
                     // The layer has not begun anything after this request, so its commits cover earlier writes only.
@@ -827,7 +816,7 @@ impl ServedDrive {
                     };
                     self.undo.add(range.clone(), before);
                 }
-                let (command, storage) = (&self.queue[at], &*self.image.storage);
+                let (command, storage) = (&self.in_flight[at], &*self.image.storage);
                 if !is_written {
                     self.dirty_since.get_or_insert_with(Instant::now);
                 }
@@ -876,9 +865,7 @@ impl ServedDrive {
 
     /// Moves a command in flight to those that have ended.
     fn complete_command(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
-        let Some(mut command) = self.queue.remove(at) else { return };
-        self.in_flight -= 1;
-        command.state = CommandState::Ended(end, result);
+        let command = Command { ended: Some((end, result)), ..self.in_flight.remove(at) };
         if !command.progress.times_out {
             self.ended.push_back(command);
         }
@@ -911,8 +898,8 @@ impl ServedDrive {
 
     /// Fails the commands in flight.
     fn fail_in_flight(&mut self, now: Nanos) {
-        while self.in_flight > 0 {
-            self.events.release_request(self.queue[0].progress.tag, None);
+        while let Some(first) = self.in_flight.first() {
+            self.events.release_request(first.progress.tag, None);
             self.complete_command(0, now, Err(CommandError::Io));
         }
     }
@@ -1073,17 +1060,17 @@ impl ServedDrive {
     /// Closes the drive cleanly: makes all data durable, and saves the state.
     pub fn close(mut self) -> Result<(), LiveError> {
         self.is_closing = true;
-        while self.in_flight > 0 {
+        while !self.in_flight.is_empty() {
             self.advance(None, None);
         }
-        self.take_waiting(|_| true);
+        self.waiting.clear();
         self.ended.clear();
         // No injected fault may fail or swallow this flush, and it must be durable even if those of clients are not.
         self.faults.aimed.clear();
         (self.faults.next_times_out, self.is_durable) = (false, true);
         self.events.add(LogEvent::Closing);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
-        let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
+        let is_flushed = matches!(flush, Some(Command { ended: Some((_, Ok(()))), .. }));
         self.events.add(LogEvent::Closed);
         self.events.flush();
         if !is_flushed || self.failure.is_some() {
@@ -1184,7 +1171,7 @@ impl ServedDrive {
     /// Starts a new log if the old one was moved away (log rotation). The new one begins with the drive's state, which is complete only
     /// when nothing is in flight or pending.
     pub fn rotate_log(&mut self) {
-        let is_state_complete = self.in_flight == 0
+        let is_state_complete = self.in_flight.is_empty()
             && !self.model.is_rebuilding()
             && self.faults.slow_by == Nanos::ZERO
             && !self.model.will_lose_power();
@@ -1263,7 +1250,7 @@ mod tests {
         drive.receive_synced(true);
         assert!(drive.failure.is_some() && drive.is_closing);
         let written = drive.serve(Command::new(CommandKind::Write, 0, 512, vec![7; 512])).unwrap();
-        assert!(matches!(written.state, CommandState::Ended(_, Err(CommandError::Io))), "{written:?}");
+        assert!(matches!(written.ended, Some((_, Err(CommandError::Io)))), "{written:?}");
         let told = drive.close().unwrap_err().to_string();
         assert!(told.matches("the disk failed").count() == 1 && told.contains("not closed cleanly"), "{told}");
     }
@@ -1302,6 +1289,6 @@ mod tests {
         let (mut drive, found) = ServedDrive::open(opened, None, Queue::Fcfs).unwrap();
         assert_eq!(found, FoundState::New);
         let read = drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap();
-        assert!(matches!(read.state, CommandState::Ended(_, Err(_))), "{read:?}");
+        assert!(matches!(read.ended, Some((_, Err(_)))), "{read:?}");
     }
 }

@@ -256,7 +256,7 @@ impl Counters {
             version: smrkit::VERSION.into(),
             clients: clients as u64,
             completed: latency.count,
-            waiting: drive.queue.len() as u64,
+            waiting: drive.queue_length() as u64,
             held_bytes: held_bytes as u64,
             drive_time_ns: drive.now().0,
             served_ns: served.0,

@@ -15,7 +15,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::attached::FileRequests;
 use super::control::{ControlRequest, ControlRequests, InjectedFault};
-use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
+use super::drive::{Command, CommandError, CommandKind, ServedDrive};
 pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
 use super::nbd::{Connection, Export, SharedMemory};
@@ -149,7 +149,7 @@ impl DriveServer {
             let latest = clock.after(deadline.saturating_duration_since(now));
             self.has_more_work || self.drive.model.next().is_some_and(|next| next <= latest)
         });
-        let is_done = (self.drive.queue.is_empty() || !ends_in_time)
+        let is_done = (self.drive.queue_length() == 0 || !ends_in_time)
             && self.drive.ended.is_empty()
             && !self.clients.connections.values().any(Connection::wants_to_send)
             && !matches!(&self.clients.frontend, Frontend::Ublk(device) if !device.is_stopped());
@@ -184,7 +184,7 @@ impl DriveServer {
     /// have not completed.
     fn finish_in_flight(&mut self) {
         self.drive.cancel_remaining_requests(|_| true);
-        while self.drive.in_flight > 0 {
+        while !self.drive.in_flight.is_empty() {
             self.drive.advance(None, None);
         }
         for command in std::mem::take(&mut self.drive.ended) {
@@ -307,9 +307,8 @@ impl DriveServer {
         let now = self.now();
         // The end of the first background work that is going on.
         let free = self.drive.drives().into_iter().map(|drive| drive.now()).filter(|&free| free > now).min();
-        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.in_flight == 0);
-        let waits = self.drive.queue.len() > self.drive.in_flight;
-        let begin = Some(self.drive.now()).filter(|&begin| begin > now && waits);
+        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.in_flight.is_empty());
+        let begin = Some(self.drive.now()).filter(|&begin| begin > now && !self.drive.waiting.is_empty());
         [self.drive.model.next(), idle, begin].into_iter().flatten().min()
     }
 
@@ -329,7 +328,7 @@ impl DriveServer {
             true => self.serve_paced(now),
             false => self.serve_unpaced(),
         }
-        if self.clock.is_some() && self.drive.queue.is_empty() && self.drive.now() <= now {
+        if self.clock.is_some() && self.drive.queue_length() == 0 && self.drive.now() <= now {
             self.has_idle_work = self.drive.step_before(now);
         }
         self.reply_ended();
@@ -360,14 +359,14 @@ impl DriveServer {
 
     /// Serves all commands, without waiting for the clock.
     fn serve_unpaced(&mut self) {
-        while !self.drive.queue.is_empty() {
+        while self.drive.queue_length() > 0 {
             if self.is_slice_over() {
                 self.has_more_work = true;
                 return;
             }
             while self.drive.in_flight_bytes() < IN_FLIGHT_BYTES && self.drive.begin_next(self.drive.now()) {}
             self.reply_ended();
-            if self.drive.in_flight > 0 {
+            if !self.drive.in_flight.is_empty() {
                 self.advance(None);
             }
         }
@@ -388,7 +387,7 @@ impl DriveServer {
             }
         }
         while let Some(command) = self.drive.take_ended() {
-            let CommandState::Ended(end, result) = command.state else { continue };
+            let Some((end, result)) = command.ended else { continue };
             let latency = end.since(command.arrival);
             let op = match command.kind {
                 CommandKind::Read => Op::Read,

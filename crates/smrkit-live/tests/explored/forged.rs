@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::settings::Queue;
-use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::{Command, CommandKind, ServedDrive};
 use smrkit_live::block::image::{DriveImage, state_path};
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ fn a_spoilt_state_file_costs_the_state_and_no_data() {
                 let served = ServedDrive::open(image, None, Queue::Fcfs).map_err(|error| error.to_string());
                 let Ok((mut drive, _)) = served else { return served.map(drop) };
                 let read = drive.serve(Command::new(CommandKind::Read, 0, 8192, Vec::new())).unwrap();
-                assert!(matches!(read.state, CommandState::Ended(_, Ok(()))) && read.data == data[..8192]);
+                assert!(matches!(read.ended, Some((_, Ok(())))) && read.data == data[..8192]);
                 Ok(())
             }));
             match opened {

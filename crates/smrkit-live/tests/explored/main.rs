@@ -20,7 +20,7 @@ use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Queue, Settings};
 use smrkit::units::Nanos;
 use smrkit_live::block::control::InjectedFault;
-use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::{Command, CommandKind, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage, Storage};
 use tempfile::TempDir;
 
@@ -227,7 +227,7 @@ impl Run {
         };
         let fua = command.fua;
         let ended = self.drive.serve(command).unwrap();
-        let is_served = matches!(ended.state, CommandState::Ended(_, Ok(())));
+        let is_served = matches!(ended.ended, Some((_, Ok(()))));
         if is_served && (kind == CommandKind::Flush || fua) {
             self.model.flush(self.request);
         }
@@ -270,8 +270,8 @@ fn ask(drive: &mut ServedDrive, kind: CommandKind, sectors: Range<u64>, byte: u8
 /// Sectors that can't be read, found by halves.
 fn unreadable_sectors(drive: &mut ServedDrive, range: Range<u64>) -> Vec<u64> {
     let sectors = range.end - range.start;
-    match ask(drive, CommandKind::Read, range.clone(), 0).state {
-        CommandState::Ended(_, Ok(())) => Vec::new(),
+    match ask(drive, CommandKind::Read, range.clone(), 0).ended {
+        Some((_, Ok(()))) => Vec::new(),
         _ if sectors == 1 => vec![range.start],
         _ => {
             let middle = range.start + sectors / 2;
@@ -392,7 +392,7 @@ fn a_torn_rewrite_leaves_a_gap_that_reads_as_an_error() {
         ask(&mut drive, CommandKind::Flush, 0..0, 0);
         drive.inject(InjectedFault::PowerCut(seed), drive.now()).unwrap();
         let torn = ask(&mut drive, CommandKind::Write, 100..101, 2);
-        assert!(matches!(torn.state, CommandState::Ended(_, Err(_))) && drive.power_cuts == 1);
+        assert!(matches!(torn.ended, Some((_, Err(_)))) && drive.power_cuts == 1);
         let lost = unreadable_sectors(&mut drive, 0..2 * REGION);
         longest = longest.max(lost.len());
         // Blocks of six sectors: the five behind the last one written.

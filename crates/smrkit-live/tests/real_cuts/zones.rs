@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use smrkit::experiment::system::{AskedCapacity, System, Systems};
 use smrkit::settings::{Queue, Settings};
-use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::{Command, CommandKind, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage};
 
 use super::host::{self, Mounted};
@@ -21,7 +21,7 @@ const FLUSHES: u8 = 12;
 fn serve(drive: &mut ServedDrive, kind: CommandKind, offset: u64, bytes: u64, fill: u8) -> Vec<u8> {
     let data = if kind == CommandKind::ZoneAppend { vec![fill; bytes as usize] } else { Vec::new() };
     let ended = drive.serve(Command::new(kind, offset, bytes, data)).unwrap();
-    assert!(matches!(ended.state, CommandState::Ended(_, Ok(()))), "{ended:?}");
+    assert!(matches!(ended.ended, Some((_, Ok(())))), "{ended:?}");
     ended.data
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng};
 use smrkit::settings::Queue;
-use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::{Command, CommandKind, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage, state_path, system_of};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::server::Listener;
@@ -128,7 +128,7 @@ fn data_is_served_where_no_state_can_be_written() {
     let before = seen(&state_path(&path));
     let mut drive = open_drive(&path);
     let write = drive.serve(Command::new(CommandKind::Write, 512, 512, vec![7; 512])).unwrap();
-    assert!(matches!(write.state, CommandState::Ended(_, Ok(()))));
+    assert!(matches!(write.ended, Some((_, Ok(())))));
     drive.close().unwrap();
     assert_eq!(seen(&state_path(&path)), before);
     assert_eq!(fs::read(&path).unwrap()[512..1024], [7; 512]);
@@ -203,7 +203,7 @@ fn no_file_that_was_there_is_changed() {
             let log = LogWriter::open(&log, &image.run).ok();
             let mut drive = ServedDrive::open(image, log, Queue::Fcfs).unwrap().0;
             let read = drive.serve(Command::new(CommandKind::Read, 0, 512, Vec::new())).unwrap();
-            assert!(matches!(read.state, CommandState::Ended(_, Ok(()))) && read.data == [7; 512], "{what}");
+            assert!(matches!(read.ended, Some((_, Ok(())))) && read.data == [7; 512], "{what}");
             drive.close().unwrap();
         } else if !is_own(&path)
             && let Ok(image) = image

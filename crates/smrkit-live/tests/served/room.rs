@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command as Program;
 use std::time::Duration;
 
-use smrkit_live::block::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::{Command, CommandError, CommandKind, ServedDrive};
 use tempfile::TempDir;
 
 use super::client::{Client, WRITE};
@@ -100,10 +100,7 @@ fn on_a_full_disk_no_flush_vouches_for_a_write_pointer() {
     let zone = limits.conventional * limits.zone_sectors * 512;
     let serve = |drive: &mut ServedDrive, kind, offset, bytes: u64| {
         let data = vec![1; if kind == ZoneAppend { bytes as usize } else { 0 }];
-        match drive.serve(Command::new(kind, offset, bytes, data)).unwrap().state {
-            CommandState::Ended(_, result) => result,
-            state => panic!("{state:?}"),
-        }
+        drive.serve(Command::new(kind, offset, bytes, data)).unwrap().ended.unwrap().1
     };
     serve(&mut drive, ZoneAppend, zone, 65_536).unwrap();
     serve(&mut drive, Flush, 0, 0).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use smrkit::layer::{ZoneAction, ZoneCondition};
 use smrkit::settings::Queue;
 use smrkit_live::block::control::InjectedFault;
-use smrkit_live::block::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::{Command, CommandError, CommandKind, ServedDrive};
 use smrkit_live::block::log::{LogWriter, replay};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ fn serve(drive: &mut ServedDrive, kind: CommandKind, offset: u64, bytes: u64) ->
     let has_data = matches!(kind, CommandKind::Write | CommandKind::ZoneAppend);
     let data = vec![1; if has_data { bytes as usize } else { 0 }];
     let ended = drive.serve(Command::new(kind, offset, bytes, data)).unwrap();
-    let CommandState::Ended(_, result) = ended.state else { panic!("{ended:?} has not ended") };
+    let Some((_, result)) = ended.ended else { panic!("{ended:?} has not ended") };
     result.map(|()| ended.offset)
 }
 

@@ -167,7 +167,7 @@ impl ServedDrive {
     /// Writes a part of each write in flight to the image: the sectors that had reached the platters, if the model knows them, else a random
     /// number of the first ones.
     fn tear_in_flight(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
-        for command in self.queue.iter().take(self.in_flight) {
+        for command in &self.in_flight {
             // A write that was put into the image early was begun before the cut was planned, and has reached the platters.
             let Some((request, _)) = command.progress.request.filter(|_| !command.progress.is_written) else {
                 continue;
