@@ -46,9 +46,12 @@ const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
 /// If at most this many writes came between the last two flushes, the next write is expected to be flushed soon, too (assumption).
 const FLUSHED_WRITES: u64 = 8;
-/// Written data is synced after this time if no flush has come, so that a later fsync, such as the one at the end, has little left to
-/// write (assumption).
+/// Written data is synced after this time, or once there is so much of it, if no flush has come, so that a later fsync, such as the one
+/// at the end, has little left to write. The host needs 0.2 to 0.5 s for 4,096 pages at random places of a new image (assumptions).
 const WRITE_BACK_DELAY: Duration = Duration::from_secs(2);
+const WRITE_BACK_BYTES: usize = 16 << 20;
+/// What the host writes for a smaller write, too.
+const PAGE_BYTES: usize = 4096;
 /// Time between looks at whether a full disk of the host has room again (assumption).
 const ROOM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two messages about a full disk, which would otherwise fill the disk of the server's log (assumption).
@@ -299,6 +302,8 @@ pub struct ServedDrive {
     syncer: Syncer,
     /// When the image was first changed after the last fsync was started; `None` if it was not.
     dirty_since: Option<Instant>,
+    /// How much of it was changed, in whole pages.
+    dirty_bytes: usize,
     /// Writes since the last flush.
     writes_since_flush: u64,
     /// Writes between the last two flushes.
@@ -394,6 +399,7 @@ impl ServedDrive {
             syncer,
             // A killed server may have left data that the host has not synced.
             dirty_since: Some(Instant::now()),
+            dirty_bytes: 0,
             writes_since_flush: 0,
             // Nothing tells yet that the client flushes often.
             writes_before_flush: u64::MAX,
@@ -612,6 +618,7 @@ impl ServedDrive {
         let Command { kind, fua, progress, .. } = &mut self.in_flight[at];
         let Some(request) = progress.rest.next() else { return };
         (progress.tag, progress.request) = (tag, Some((request, arrival)));
+        let (is_write, fua) = (*kind == CommandKind::Write, *fua);
         self.next_tag += 1;
         match request.op {
             Op::Flush => {
@@ -619,13 +626,13 @@ impl ServedDrive {
                 if self.is_durable {
                     // Every write that this flush covers has completed, and so is in the image. The host's fsync can start now, and runs
                     // while the model flushes.
-                    progress.sync = self.syncer.begin(self.dirty_since.take().is_some());
+                    self.in_flight[at].progress.sync = self.begin_sync();
                 }
             }
-            Op::Write if *kind == CommandKind::Write => {
+            Op::Write if is_write => {
                 self.writes_since_flush += 1;
                 let writes = self.writes_since_flush.max(self.writes_before_flush);
-                let will_be_flushed = *fua || writes <= FLUSHED_WRITES;
+                let will_be_flushed = fua || writes <= FLUSHED_WRITES;
                 // A write that fails or is torn must not be in the image as a whole.
                 let may_fail = self.model.will_lose_power() || !self.faults.aimed.is_empty() || self.failure.is_some();
                 // Without a pace the flush follows at once, and would have to wait for an fsync of each write.
@@ -656,8 +663,9 @@ impl ServedDrive {
             && self.image.storage.write(command.offset, &command.data).is_ok()
         {
             (command.progress.is_written, command.progress.before) = (true, before);
-            self.syncer.begin(true);
-            self.dirty_since = None;
+            let bytes = command.data.len();
+            self.note_dirty(bytes);
+            self.begin_sync();
         }
     }
 
@@ -732,7 +740,7 @@ impl ServedDrive {
             let start = data.map_or(bytes.end, |data| data.start);
             let end = bytes.end.min(start + ZERO_SECTORS * SECTOR_BYTES);
             if start < end {
-                self.dirty_since.get_or_insert_with(Instant::now);
+                self.note_dirty(0);
                 storage.punch(start..end)?;
             }
             Ok(end)
@@ -816,10 +824,10 @@ impl ServedDrive {
                     };
                     self.undo.add(range.clone(), before);
                 }
-                let (command, storage) = (&self.in_flight[at], &*self.image.storage);
                 if !is_written {
-                    self.dirty_since.get_or_insert_with(Instant::now);
+                    self.note_dirty(self.in_flight[at].data.len());
                 }
+                let (command, storage) = (&self.in_flight[at], &*self.image.storage);
                 let written = match command.kind {
                     _ if is_written => Ok(()),
                     CommandKind::Write => storage.write(bytes.start, &command.data),
@@ -871,9 +879,17 @@ impl ServedDrive {
         }
     }
 
-    /// Starts an fsync of the image if it was changed. The fsync runs while the drive is served.
-    pub(super) fn begin_sync(&mut self) {
-        self.syncer.begin(self.dirty_since.take().is_some());
+    /// Notes a change of the image, and how much data there is to sync because of it. Zeros and discards have none.
+    fn note_dirty(&mut self, bytes: usize) {
+        self.dirty_since.get_or_insert_with(Instant::now);
+        self.dirty_bytes += bytes.next_multiple_of(PAGE_BYTES);
+    }
+
+    /// Starts an fsync of the image if it was changed; returns the number of the fsync that makes it durable. The fsync runs while the drive
+    /// is served.
+    fn begin_sync(&mut self) -> u64 {
+        self.dirty_bytes = 0;
+        self.syncer.begin(self.dirty_since.take().is_some())
     }
 
     /// Starts the last fsync, which [`ServedDrive::close`] waits for.
@@ -1149,7 +1165,8 @@ impl ServedDrive {
     }
 
     fn sync_due(&self) -> Option<Instant> {
-        Some(self.dirty_since? + WRITE_BACK_DELAY)
+        let delay = if self.dirty_bytes < WRITE_BACK_BYTES { WRITE_BACK_DELAY } else { Duration::ZERO };
+        Some(self.dirty_since? + delay)
     }
 
     /// The time by which buffered lines of the log must be written out, or the image must be synced.

@@ -293,10 +293,8 @@ pub struct DriveImage {
 
 pub(super) struct StateFile {
     path: PathBuf,
-    /// Device and inode of our file at the path, if there is one.
-    own: Option<(u64, u64)>,
-    /// The same file, open for appending events.
-    out: Option<File>,
+    /// Our file at the path, if there is one. From the first checkpoint on, events can be appended to it.
+    own: Option<File>,
 }
 
 /// Path of the file that holds the state of the drive in `image`.
@@ -370,7 +368,7 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
     // Before anything is changed: a file of the user's may have that name.
     let own = match read_state_file(&state) {
         Ok(None) => None,
-        Ok(Some(read)) if force => Some(read.inode),
+        Ok(Some(read)) if force => Some(read.file),
         Ok(Some(_)) => return Err(LiveError::Exists(state)),
         Err(why) => return Err(LiveError::image(&state, why + ": move it away, or remove it")),
     };
@@ -394,7 +392,7 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
     let _ = rustix::fs::fsetxattr(&file, NUMBER, number.as_bytes(), XattrFlags::empty());
     let image = made.and_then(|()| {
         let mut image = DriveImage::new(path, file, bytes, system, run)?;
-        image.state_file = Some(StateFile { path: state, own, out: None });
+        image.state_file = Some(StateFile { path: state, own });
         image.save(&[], &[])?;
         Ok(image)
     });
@@ -414,11 +412,11 @@ fn flags(flags: OFlags) -> i32 {
     flags.bits() as i32
 }
 
-/// The contents of a state file, and its device and inode.
+/// A state file and its contents.
 struct StateRead {
     head: StateHead,
     checkpoint: Checkpoint,
-    inode: (u64, u64),
+    file: File,
 }
 
 /// Reads a state file; `None` if there is none. Errors: why something else is there, which is left alone.
@@ -457,7 +455,7 @@ fn read_state_file(path: &Path) -> Result<Option<StateRead>, String> {
     let lines = lines.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n"));
     let events = lines.map_while(|line| LogEvent::parse(std::str::from_utf8(line?).ok()?)).collect();
     let checkpoint = Checkpoint { model, unreadable: head.unreadable.clone(), events };
-    Ok(Some(StateRead { head, checkpoint, inode: (found.dev(), found.ino()) }))
+    Ok(Some(StateRead { head, checkpoint, file }))
 }
 
 /// True if the file at `path` is an image of a drive, because it has a state file.
@@ -544,11 +542,9 @@ impl DriveImage {
             Ok(None) => (None, true, format!("there is no {beside}")),
             Err(why) => (None, false, format!("{beside} is left alone: {why}")),
         };
-        let own = read.as_ref().map(|read| read.inode);
-        let state_file = is_kept.then(|| StateFile { path: state_path.clone(), own, out: None });
         let impossible = |error: Error| LiveError::image(path, error.to_string());
-        let (run, checkpoint, note) = match read {
-            Some(StateRead { head, mut checkpoint, .. }) => {
+        let (run, checkpoint, own, note) = match read {
+            Some(StateRead { head, mut checkpoint, file }) => {
                 // If somebody else has written to the image since it was closed, its bad sectors may hold new data.
                 if checkpoint.events.is_empty() && head.image.fingerprint != identity.fingerprint {
                     checkpoint.unreadable.clear();
@@ -561,7 +557,7 @@ impl DriveImage {
                     note = Some(format!("{beside} was saved by smrkit {by}: the drive starts with a fresh state"));
                     checkpoint.model.clear();
                 }
-                (head.run, checkpoint, note)
+                (head.run, checkpoint, Some(file), note)
             }
             None => {
                 let missing =
@@ -571,9 +567,10 @@ impl DriveImage {
                     .ok_or_else(missing)?;
                 let lost = if is_kept { "" } else { ", and its state will not be kept" };
                 let note = format!("{why_none}: the drive starts with a fresh state{lost}");
-                (run, Checkpoint::default(), Some(note))
+                (run, Checkpoint::default(), None, Some(note))
             }
         };
+        let state_file = is_kept.then(|| StateFile { path: state_path.clone(), own });
         let was_clean = checkpoint.events.is_empty();
         let system = system_of(&run).map_err(impossible)?;
         if system.host_sectors().map_err(impossible)? < bytes / SECTOR_BYTES {
@@ -644,14 +641,13 @@ impl DriveImage {
             let _ = fs::remove_file(&new);
             return Err(LiveError::io(&target.path, error));
         }
-        let found = out.metadata().map_err(|error| LiveError::io(&target.path, error))?;
-        (target.own, target.out) = (Some((found.dev(), found.ino())), Some(out));
+        target.own = Some(out);
         Ok(())
     }
 
     /// Appends lines of events to the state file.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        match self.state_file.as_mut().and_then(|file| file.out.as_mut()) {
+        match self.state_file.as_mut().and_then(|file| file.own.as_mut()) {
             Some(out) => out.write_all(lines),
             None => Ok(()),
         }
@@ -659,18 +655,18 @@ impl DriveImage {
 
     /// Makes the appended events durable.
     pub(super) fn sync_events(&self) -> io::Result<()> {
-        self.state_file.as_ref().and_then(|file| file.out.as_ref()).map_or(Ok(()), File::sync_data)
+        self.state_file.as_ref().and_then(|file| file.own.as_ref()).map_or(Ok(()), File::sync_data)
     }
 }
 
 impl StateFile {
     /// Renames the file at `new` over the state file, unless somebody else has replaced that one.
     fn replace_by(&self, new: &Path) -> io::Result<()> {
-        match self.own {
+        match &self.own {
             None => Ok(rustix::fs::renameat_with(CWD, new, CWD, &self.path, RenameFlags::NOREPLACE)?),
             Some(own) => {
-                let found = fs::symlink_metadata(&self.path)?;
-                if (found.dev(), found.ino()) != own {
+                let (found, own) = (fs::symlink_metadata(&self.path)?, own.metadata()?);
+                if (found.dev(), found.ino()) != (own.dev(), own.ino()) {
                     return Err(io::Error::new(
                         io::ErrorKind::AlreadyExists,
                         "another file is there by now; the state is not kept",

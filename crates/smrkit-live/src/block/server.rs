@@ -345,7 +345,6 @@ impl DriveServer {
                 has_begun = true;
             }
             self.has_idle_work |= has_begun;
-            self.reply_ended();
             // A command that has just begun may also end by `now`, so that another one can begin.
             if !has_begun {
                 return;
@@ -365,7 +364,6 @@ impl DriveServer {
                 return;
             }
             while self.drive.in_flight_bytes() < IN_FLIGHT_BYTES && self.drive.begin_next(self.drive.now()) {}
-            self.reply_ended();
             if !self.drive.in_flight.is_empty() {
                 self.advance(None);
             }

@@ -295,6 +295,14 @@ fn data_is_synced_before_long_without_a_flush() {
         }
         client.write(place(synced), &[1; PIECE]);
     }
+    // Much data does not wait so long.
+    let (disk, served, _folder) = on_slow_disk(true, Pace::None);
+    let begun = Instant::now();
+    Client::new(&served.socket).write(0, &vec![1; 16 << 20]);
+    while disk.syncs[0].load(SeqCst) == 0 {
+        assert!(begun.elapsed() < Duration::from_millis(1500), "it waits for its time");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Zeros or a trim for most of the drive are half a minute's work of this disk.

@@ -157,8 +157,6 @@ pub struct Connection {
     input: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Commands without a reply yet.
-    outstanding: usize,
     /// Short replies are gathered here. They come behind `output`.
     short_replies: Output,
     /// Buffers to be sent, and how many bytes of the first one are sent already.
@@ -183,7 +181,6 @@ impl Connection {
             input: vec![0; INPUT_BYTES].into(),
             start: 0,
             end: 0,
-            outstanding: 0,
             short_replies: Output { bytes: greeting(), memory: memory.hold(REPLY_BYTES) },
             output: VecDeque::new(),
             first_sent: 0,
@@ -194,9 +191,9 @@ impl Connection {
         }
     }
 
-    /// True if the connection can be removed: it has ended, and all replies are sent.
+    /// True if the connection can be removed: it has ended, and all replies are sent. Every command without a reply holds memory.
     pub fn is_over(&self) -> bool {
-        self.is_ended || matches!(self.phase, Phase::Closing) && self.outstanding == 0 && !self.wants_to_send()
+        self.is_ended || matches!(self.phase, Phase::Closing) && self.memory.held() == 0 && !self.wants_to_send()
     }
 
     /// True if the client may send more.
@@ -306,7 +303,7 @@ impl Connection {
                 }
                 let command = std::mem::take(&mut **command);
                 self.phase = Phase::Requests;
-                return self.accept(command);
+                return ControlFlow::Break(Some(command));
             }
             Phase::Skip { left, reply } => {
                 let count = (*left).min(input.len());
@@ -409,7 +406,7 @@ impl Connection {
             Ok(()) => {
                 command.memory = memory;
                 if kind != command::WRITE {
-                    return self.accept(command);
+                    return ControlFlow::Break(Some(command));
                 }
                 command.data = vec![0; data_bytes];
                 self.phase = Phase::Payload { command: Box::new(command), got: 0 };
@@ -418,18 +415,11 @@ impl Connection {
         }
     }
 
-    /// Counts a command that is complete, and returns it.
-    fn accept(&mut self, command: Command) -> Parsed {
-        self.outstanding += 1;
-        ControlFlow::Break(Some(command))
-    }
-
     /// Queues the reply to a command. Long data is sent from the command's own buffer.
     pub fn reply(&mut self, command: Command, result: Result<(), CommandError>) {
         let Command { kind, cookie, offset, data, memory, .. } = command;
         let (out, structured, is_read) =
             (&mut self.short_replies.bytes, self.agreed.structured, kind == CommandKind::Read);
-        self.outstanding -= 1;
         let mut data_bytes = 0;
         match result {
             Err(error) => put_error(out, structured, cookie, error),
@@ -449,7 +439,6 @@ impl Connection {
 
     /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
     pub fn reply_status(&mut self, command: Command, extents: &[(u64, bool)]) {
-        self.outstanding -= 1;
         put_block_status(&mut self.short_replies.bytes, command.cookie, extents);
         let data_bytes = EXTENT_BYTES * extents.len();
         self.short_replies.memory.add(command.memory.shrink_to(REPLY_BYTES + data_bytes));
