@@ -120,7 +120,6 @@ impl DriveServer {
             if self.wait(&requests) {
                 self.handle_control_requests(&requests);
             }
-            self.slice_ends = Instant::now() + TIME_SLICE;
             self.has_more_work = false;
             self.read_commands();
             self.serve_slice();
@@ -263,7 +262,7 @@ impl DriveServer {
 
     /// Queues the commands that clients have sent, as long as there is memory and time. Replies to block status take both.
     fn read_commands(&mut self) {
-        let arrival = self.now();
+        let (arrival, until) = (self.now(), Instant::now() + TIME_SLICE);
         let stops = self.stop_deadline.is_some();
         while let Some(command) = match &mut self.clients.frontend {
             // While stopping, too: the kernel writes back its page cache.
@@ -283,7 +282,7 @@ impl DriveServer {
         clients.rotate_left(next);
         for client in clients {
             loop {
-                let is_busy = self.drive.is_full() || self.is_slice_over();
+                let is_busy = self.drive.is_full() || Instant::now() >= until;
                 let Clients { connections, export, last_heard, .. } = &mut self.clients;
                 let Some(connection) = connections.get_mut(&client) else { break };
                 let Some(command) = connection.next_command(export, is_busy) else { break };
@@ -321,8 +320,9 @@ impl DriveServer {
         Instant::now() >= self.slice_ends
     }
 
-    /// Serves the drive for a time slice.
+    /// Serves the drive for a time slice of its own, which clients' block statuses can't use up.
     fn serve_slice(&mut self) {
+        self.slice_ends = Instant::now() + TIME_SLICE;
         let now = self.now();
         match self.clock.is_some() {
             true => self.serve_paced(now),

@@ -10,6 +10,7 @@ use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
 use super::client::{self, Client, READ, WRITE};
+use super::protocol::option;
 use super::{ServeOptions, Served, image, open_image};
 
 const DEPTH: u64 = 32;
@@ -128,21 +129,33 @@ fn clients_that_take_no_replies_shut_nobody_out() {
     drop(deaf);
 }
 
-/// At every moment one client has more commands in its socket than the server queues.
+/// At every moment one client has more commands in its socket than the server queues, or than it has time for.
 #[test]
 fn a_client_that_never_stops_asking_shuts_nobody_out() {
-    let served = Served::new("in-place");
-    let mut busy = Client::new(&served.socket);
-    let reads: Vec<u8> = (0..4000).flat_map(|_| busy.command(0, READ, 0, 512, &[])).collect();
-    let mut replies = busy.stream.try_clone().unwrap();
-    let taking = std::thread::spawn(move || drop(std::io::copy(&mut replies, &mut std::io::sink())));
-    let asking = std::thread::spawn(move || while busy.stream.write_all(&reads).is_ok() {});
-    while served.report()["completed"].as_u64() < Some(20_000) {}
-    let begun = Instant::now();
-    assert_eq!(Client::new(&served.socket).read(0, 512), [0; 512]);
-    assert!(begun.elapsed() < Duration::from_secs(5), "read after {:?}", begun.elapsed());
-    served.stop();
-    [taking, asking].into_iter().for_each(|thread| thread.join().unwrap());
+    const STATUS: u16 = 7;
+    for (kind, bytes) in [(READ, 512), (STATUS, 16 << 20)] {
+        let served = Served::new("in-place");
+        let mut stream = client::connect(&served.socket);
+        client::greet(&mut stream);
+        let context = [&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 15], b"base:allocation".as_slice()].concat();
+        stream.write_all(&[option(8, &[]), option(10, &context)].concat()).unwrap();
+        stream.read_exact(&mut [0; 20 + 20 + 19 + 20]).unwrap();
+        let mut busy = Client::of_export(stream);
+        if kind == STATUS {
+            let mut writer = Client::new(&served.socket);
+            (0..2048).for_each(|at| writer.write(at * 8192, &[1; 4096]));
+        }
+        let asked: Vec<u8> = (0..4000).flat_map(|_| busy.command(0, kind, 0, bytes, &[])).collect();
+        let mut replies = busy.stream.try_clone().unwrap();
+        let taking = std::thread::spawn(move || drop(std::io::copy(&mut replies, &mut std::io::sink())));
+        let asking = std::thread::spawn(move || while busy.stream.write_all(&asked).is_ok() {});
+        std::thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        assert_eq!(Client::new(&served.socket).read(4096, 512), [0; 512]);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{kind}: read after {:?}", begun.elapsed());
+        served.stop();
+        [taking, asking].into_iter().for_each(|thread| thread.join().unwrap());
+    }
 }
 
 #[test]

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::LONGEST_BYTES;
+use super::{LONGEST_BYTES, REPLY_BYTES};
 
-/// Memory for the commands and replies of all clients. Clients wait when it is used up. Four of the longest commands (assumption).
-pub const SHARED_BYTES: usize = 4 * LONGEST_BYTES as usize;
+/// Memory for the commands and replies of all clients: three of the longest commands (assumption), and the reserve. Clients wait when it
+/// is used up.
+pub const SHARED_BYTES: usize = 3 * LONGEST_COMMAND_BYTES + RESERVED_BYTES;
+const LONGEST_COMMAND_BYTES: usize = LONGEST_BYTES as usize + REPLY_BYTES;
 /// The last part of it is only for clients that hold no more than `OWN_BYTES`, so that those who take no replies shut nobody out: for 64
 /// clients.
 pub const RESERVED_BYTES: usize = 64 * OWN_BYTES;
 /// What a client may hold even if others hold much (assumption).
-pub const OWN_BYTES: usize = 512 << 10;
+pub const OWN_BYTES: usize = (512 << 10) + REPLY_BYTES;
 
 /// The memory that clients share, as one of them sees it.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +40,7 @@ impl SharedMemory {
 
     /// True if the longest command would have to wait for memory.
     pub fn is_short(&self) -> bool {
-        self.held_by_all() + LONGEST_BYTES as usize + RESERVED_BYTES > SHARED_BYTES
+        self.held_by_all() + LONGEST_COMMAND_BYTES + RESERVED_BYTES > SHARED_BYTES
     }
 
     /// True if the client may hold so much more.

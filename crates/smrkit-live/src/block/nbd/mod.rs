@@ -103,7 +103,7 @@ const LONGEST_BYTES: u32 = 32 << 20;
 const EXTENTS_MAX: u32 = 1 << 15;
 /// Memory for a reply without its data: twice the longest one, because a buffer of many replies doubles when it grows.
 const REPLY_BYTES: usize = 64;
-/// The same for the replies to an option.
+/// The same for the replies to an option, at most.
 const OPTION_REPLY_BYTES: usize = 512;
 /// Bytes of an extent in a reply to a block status.
 const EXTENT_BYTES: usize = 8;
@@ -355,9 +355,12 @@ impl Connection {
             return ControlFlow::Break(None);
         }
         let Some(memory) = self.hold(OPTION_REPLY_BYTES) else { return ControlFlow::Break(None) };
-        self.short_replies.memory.add(memory);
         let data = &self.input[self.start + OPTION_BYTES..][..length];
-        let next = self.agreed.answer(option, data, export, &mut self.short_replies.bytes);
+        let replies = &mut self.short_replies;
+        let before = replies.bytes.len();
+        let next = self.agreed.answer(option, data, export, &mut replies.bytes);
+        // Some options have no reply, and no memory may seem to be held then.
+        replies.memory.add(memory.shrink_to(2 * (replies.bytes.len() - before)));
         self.start += OPTION_BYTES + length;
         self.phase = match next {
             Next::Option => Phase::Options,

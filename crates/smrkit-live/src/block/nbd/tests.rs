@@ -154,8 +154,7 @@ fn no_client_is_answered_without_bounds() {
             client.write_all(&u32::from(FIXED_NEWSTYLE).to_be_bytes()).unwrap();
         }
         let _others = leave(&connection, RESERVED_BYTES);
-        let most = OWN_BYTES / if is_in_handshake { OPTION_REPLY_BYTES } else { REPLY_BYTES };
-        for _ in 0..most + 10 {
+        for _ in 0..OWN_BYTES / REPLY_BYTES + 10 {
             match is_in_handshake {
                 true => client.write_all(&option).unwrap(),
                 false => ask(&mut client, command::FLUSH, 0),
