@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::sync::Arc;
@@ -355,18 +354,13 @@ impl FileReply {
 
 /// The requests for the file, as they come to the server.
 pub struct FileRequests {
-    incoming: WakingReceiver<(Command, FileReply)>,
+    pub(super) incoming: WakingReceiver<(Command, FileReply)>,
     /// The replies that the kernel waits for, by the cookies of their commands.
     replies: BTreeMap<u64, FileReply>,
     count: u64,
 }
 
 impl FileRequests {
-    /// Notes that the server is awake. [`FileRequests::next`] has the requests.
-    pub(super) fn receive(&self) {
-        drop(self.incoming.receive());
-    }
-
     /// The next command. The kernel limits the number of those that wait.
     pub(super) fn next(&mut self) -> Option<Command> {
         let (command, reply) = self.incoming.receiver.try_recv().ok()?;
@@ -380,12 +374,5 @@ impl FileRequests {
         if let Some(reply) = self.replies.remove(&command.cookie) {
             reply.send(command, result);
         }
-    }
-}
-
-/// Becomes readable when a request arrives.
-impl AsFd for FileRequests {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.incoming.as_fd()
     }
 }

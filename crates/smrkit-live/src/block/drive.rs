@@ -9,7 +9,6 @@ mod power_cut;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -299,7 +298,7 @@ pub struct ServedDrive {
     next_tag: u64,
     /// How many times faster than the host's clock the drive's time passes; `None` if commands complete at once.
     pace: Option<f64>,
-    syncer: Syncer,
+    pub(super) syncer: Syncer,
     /// When the image was first changed after the last fsync was started; `None` if it was not.
     dirty_since: Option<Instant>,
     /// How much of it was changed, in whole pages.
@@ -316,7 +315,7 @@ pub struct ServedDrive {
     /// Sectors that fail to be read until they are written again.
     unreadable: RangeMap<()>,
     faults: PendingFaults,
-    /// True if a power cut may have lost acknowledged writes, and nobody has asked since.
+    /// True if acknowledged writes may have been lost, and nobody has asked since.
     has_lost: bool,
     /// Power cuts so far.
     pub power_cuts: u64,
@@ -1209,13 +1208,6 @@ fn update_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
             unreadable.uncover(request.lba.0..request.end().0);
         }
         _ => {}
-    }
-}
-
-/// Becomes readable when an fsync of the image is done.
-impl AsFd for ServedDrive {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.syncer.as_fd()
     }
 }
 

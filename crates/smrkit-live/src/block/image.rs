@@ -9,7 +9,6 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +110,7 @@ pub(super) struct Syncer {
     /// The thread and its queue of requests, once it is started.
     thread: Option<(Sender<u64>, JoinHandle<()>)>,
     results: WakingSender<(u64, io::Result<()>)>,
-    done: WakingReceiver<(u64, io::Result<()>)>,
+    pub done: WakingReceiver<(u64, io::Result<()>)>,
     /// How many fsyncs were requested, and how many of them are done.
     begun: u64,
     ended: u64,
@@ -183,13 +182,6 @@ impl Syncer {
             }
         }
         all
-    }
-}
-
-/// Becomes readable when an fsync is done.
-impl AsFd for Syncer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.done.as_fd()
     }
 }
 

@@ -16,9 +16,8 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use super::attached::FileRequests;
 use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, ServedDrive};
-pub use super::nbd::Listener;
-pub use super::nbd::TlsCertificates;
 use super::nbd::{Connection, Export, SharedMemory};
+pub use super::nbd::{Listener, TlsCertificates};
 use super::pace::{Pace, PacedClock, timespec};
 use super::report::Counters;
 pub use super::ublk::{UblkDevice, lack_of_ublk};
@@ -202,7 +201,7 @@ impl DriveServer {
         // `ready` below has the same order.
         let mut files = Vec::with_capacity(self.clients.connections.len() + 3);
         files.push(PollFd::new(requests, PollFlags::IN));
-        files.push(PollFd::new(&self.drive, PollFlags::IN));
+        files.push(PollFd::new(&self.drive.syncer.done, PollFlags::IN));
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
         let clients = || self.clients.connections.values();
@@ -439,7 +438,7 @@ impl Clients {
                 files.push(PollFd::new(listener, if has_place { PollFlags::IN } else { PollFlags::empty() }));
             }
             Frontend::Ublk(device) => device.wait_for(files),
-            Frontend::File(requests) => files.push(PollFd::new(requests, PollFlags::IN)),
+            Frontend::File(requests) => files.push(PollFd::new(&requests.incoming, PollFlags::IN)),
         }
         for client in self.connections.values() {
             let mut flags = PollFlags::empty();
@@ -457,7 +456,8 @@ impl Clients {
                 self.frontend_error = self.frontend_error.take().or(device.receive().err());
                 return;
             }
-            Frontend::File(requests) => return requests.receive(),
+            // Only that the server is awake: `FileRequests::next` has the requests.
+            Frontend::File(requests) => return drop(requests.incoming.receive()),
         }
         let Some((accepts, ready)) = ready.split_first() else { return };
         for (client, flags) in self.connections.values_mut().zip(ready) {

@@ -240,7 +240,7 @@ impl Connection {
 
     /// True if TLS has buffered input for which there is space, which polling the socket does not show.
     pub fn has_unread(&self) -> bool {
-        self.wants_to_receive() && self.stream.has_unread()
+        self.wants_to_receive() && self.stream.has_unread
     }
 
     /// Reads from the socket.

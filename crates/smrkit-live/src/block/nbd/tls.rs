@@ -66,8 +66,8 @@ impl TlsCertificates {
 pub struct Transport {
     socket: File,
     tls: Option<Box<ServerConnection>>,
-    /// True if TLS may have buffered input.
-    has_unread: bool,
+    /// True if TLS may have buffered input, which polling the socket does not show.
+    pub has_unread: bool,
 }
 
 impl Transport {
@@ -80,11 +80,6 @@ impl Transport {
         let tls = ServerConnection::new(certificates.config.clone()).map_err(io::Error::other)?;
         self.tls = Some(Box::new(tls));
         Ok(())
-    }
-
-    /// True if TLS may have buffered input, which polling the socket does not show.
-    pub fn has_unread(&self) -> bool {
-        self.has_unread
     }
 
     /// True if TLS has something to send.
