@@ -240,11 +240,12 @@ mod tests {
     use crate::testing::memory::{Memory, Power};
     use crate::testing::shingled::{Shingled, WriteHistory};
 
-    /// A disk whose first flush ends when it is told to.
+    /// A disk whose first flush ends when it is told to, and whose flush of number `failing` fails.
     struct Slow {
         below: Shingled<Memory>,
         flushes: AtomicU64,
         may_end: AtomicBool,
+        failing: u64,
     }
 
     impl stacked::Stacked for Slow {
@@ -255,38 +256,64 @@ mod tests {
         }
 
         fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-            self.flushes.fetch_add(1, SeqCst);
+            let number = self.flushes.fetch_add(1, SeqCst) + 1;
             while !self.may_end.load(SeqCst) {
                 std::thread::yield_now();
+            }
+            if number == self.failing {
+                return Err(DeviceError::Io(std::io::Error::other("a flush that was to fail")));
             }
             HostManaged::flush_with(&self.below, journal)
         }
     }
 
-    #[test]
-    fn threads_that_wait_for_a_flush_share_the_next_one() {
+    const WAITING: u64 = 8;
+    const JOURNAL: Option<HostJournal> = Some(HostJournal(1));
+
+    /// Flushes a disk in one thread, and meanwhile begins to flush it in others; the results of all, and the number of flushes.
+    fn flush_in_threads(failing: u64) -> (Disk, Arc<Slow>, Vec<FsResult>) {
         let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
         let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules: 1000, did: 1, dpid: 1, bands };
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let below = Shingled::new(memory, shape, WriteHistory::Blank).unwrap();
-        let slow = Arc::new(Slow { below, flushes: AtomicU64::new(0), may_end: AtomicBool::new(false) });
+        let slow = Arc::new(Slow { below, flushes: AtomicU64::new(0), may_end: AtomicBool::new(false), failing });
         let disk = Disk::new(slow.clone());
-        let (waiting, journal) = (8, Some(HostJournal(1)));
-        std::thread::scope(|scope| {
-            let first = scope.spawn(|| disk.flush_with(journal));
+        let results = std::thread::scope(|scope| {
+            let first = scope.spawn(|| disk.flush_with(JOURNAL));
             while slow.flushes.load(SeqCst) == 0 {
                 std::thread::yield_now();
             }
-            let others: Vec<_> = (0..waiting).map(|_| scope.spawn(|| disk.flush_with(journal))).collect();
+            let others: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| disk.flush_with(JOURNAL))).collect();
             std::thread::sleep(Duration::from_millis(100));
             slow.may_end.store(true, SeqCst);
-            others.into_iter().chain([first]).for_each(|thread| thread.join().unwrap().unwrap());
+            [first].into_iter().chain(others).map(|thread| thread.join().unwrap()).collect()
         });
+        (disk, slow, results)
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_flush_share_the_next_one() {
+        let (disk, slow, results) = flush_in_threads(u64::MAX);
+        results.into_iter().for_each(|flushed| flushed.unwrap());
         // What was written during the first flush is covered by the second one only. A thread that came late needs a third.
         let flushes = slow.flushes.load(SeqCst);
-        assert!((2..waiting).contains(&flushes), "{flushes}");
+        assert!((2..WAITING).contains(&flushes), "{flushes}");
         // The commit of a journal covers nothing for a caller who does not wait for one.
+        *disk.flushed.lock() = Flush { number: u64::MAX, journal: JOURNAL };
+        disk.flush_with(JOURNAL).unwrap();
+        assert_eq!(slow.flushes.load(SeqCst), flushes);
         disk.flush().unwrap();
         assert_eq!(slow.flushes.load(SeqCst), flushes + 1);
+    }
+
+    #[test]
+    fn a_shared_flush_that_fails_fails_for_all_who_wait_for_it() {
+        for failing in [1, 2] {
+            let (disk, slow, results) = flush_in_threads(failing);
+            assert!(results[1..].iter().all(|flushed| flushed.is_err()), "{results:?}");
+            assert_eq!(results[0].is_ok(), failing == 2);
+            assert_eq!(slow.flushes.load(SeqCst), failing, "nobody asks the disk again, which would say that all is well");
+            assert!(disk.flush_failed() && disk.flush_with(JOURNAL).is_err() && disk.flush().is_err());
+        }
     }
 }

@@ -2,8 +2,11 @@
 //! and of two and three as many as there is time for, each operation with an fsync of its file, of its directory, a sync, or nothing
 //! behind it. After each of those the power is cut, and what they promised must be there.
 //!
+//! The disk is nearly full, and behind a workload another file takes all room and the cleaner works: whatever became free too early is
+//! written over, before a last cut. Of some workloads a flush fails.
+//!
 //! The file system that runs is the oracle: its tree is noted after every operation. What an operation needs, such as the file that it
-//! writes to, is made before it and not synced. `SMRFS_ACE` is the number of workloads of two and of three operations for each
+//! writes to, is made before it, and is synced or not. `SMRFS_ACE` is the number of workloads of two and of three operations for each
 //! disk; from as many as there are on, those of two are all tried.
 
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::memory::StoreLoss;
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
-use smrfs::testing::memory::{Power, WriteLoss as DiskLoss};
+use smrfs::testing::memory::{Access, Power, WriteLoss as DiskLoss};
 use smrfs::units::NodeId;
 
 use crate::count::count_from;
@@ -29,6 +32,9 @@ const ATTRIBUTE: &[u8] = b"user.a";
 
 /// Bytes of a file that is made because an operation needs it: not whole granules.
 const NEEDED_BYTES: u64 = 3 * GRANULE + 100;
+
+/// Granules that are free when a workload begins: enough for three operations.
+const FREE: u64 = 40;
 
 type Path = &'static str;
 
@@ -48,6 +54,7 @@ enum Op {
     SetAttribute(Path),
     RemoveAttribute(Path),
     Share(Path, Path),
+    Remount,
 }
 
 impl Op {
@@ -58,6 +65,7 @@ impl Op {
             Op::Write(path, ..) | Op::Allocate(path, ..) | Op::Truncate(path, _) => path,
             Op::SetAttribute(path) | Op::RemoveAttribute(path) => path,
             Op::Link(_, path) | Op::Rename(_, path, _) | Op::Share(_, path) => path,
+            Op::Remount => "foo",
         }
     }
 }
@@ -73,7 +81,7 @@ enum Sync {
 
 const SYNCS: [Sync; 4] = [Sync::File, Sync::Directory, Sync::Everything, Sync::Nothing];
 
-/// The set of operations: two files in the root and two in a directory, as in ACE; and sharing, which is ours.
+/// The set of operations: two files in the root and two in a directory, as in ACE; and sharing and clean mounts, which are ours.
 fn operations() -> Vec<Op> {
     let mut all = Vec::new();
     all.extend(["foo", "bar", "A/foo", "A/bar"].map(Op::Create));
@@ -96,6 +104,7 @@ fn operations() -> Vec<Op> {
     all.push(Op::Rename("foo", "A/foo", RenameMode::Exchange));
     all.push(Op::Rename("A/C", "B/C", RenameMode::Replace));
     all.extend(["B", "A/C"].map(Op::RemoveDir));
+    all.push(Op::Remount);
     all
 }
 
@@ -149,8 +158,11 @@ struct Promise {
 struct Workload {
     rig: Rig,
     mounted: Mounted,
-    /// The first operation of the power supply that is the workload's own.
+    /// True if what an operation needs is synced before it.
+    syncs_needs: bool,
+    /// The first operation of the power supply that is the workload's own, and the first behind it.
     first: u64,
+    tail: u64,
     trees: Vec<Tree>,
     promises: Vec<Promise>,
     /// Names that a file was given by a rename or a link, which makes its contents durable first; and the tree then.
@@ -158,18 +170,44 @@ struct Workload {
 }
 
 impl Workload {
-    fn run(disk: Disk, in_order: bool, steps: &[(Op, Sync)]) -> Workload {
-        let rig = Rig::new(disk, in_order);
+    fn run(rig: Rig, syncs_needs: bool, steps: &[(Op, Sync)]) -> Workload {
         let mounted = rig.mount().expect("an empty file system");
-        mounted.fs.sync_all().expect("a sync");
-        let (first, begin) = (rig.power.operations() + 1, Tree::of(&mounted.fs, 0).expect("an empty tree"));
-        let mut workload =
-            Workload { rig, mounted, first, trees: vec![begin], promises: Vec::new(), given: Vec::new() };
+        let fs = &mounted.fs;
+        let full = fs.make(fs.root(), b"full", &FILE).expect("a file").id;
+        let bytes = (fs.usage().expect("usage").free - FREE) * GRANULE;
+        fs.write(full, 0, Data::Bytes(&vec![100; bytes as usize])).expect("room");
+        fs.sync_all().expect("a sync");
+        let (first, begin) = (rig.power.operations() + 1, Tree::of(fs, 0).expect("a tree"));
+        let (trees, promises, given) = (vec![begin], Vec::new(), Vec::new());
+        let mut workload = Workload { rig, mounted, syncs_needs, first, tail: 0, trees, promises, given };
         for &(op, sync) in steps {
-            workload.step(op);
+            let is_done = workload.step(op).is_some();
+            assert!(is_done || workload.rig.power.is_broken(), "{op:?}");
             workload.sync(op, sync);
         }
+        workload.tail = workload.rig.power.operations() + 1;
+        workload.take_all_room();
         workload
+    }
+
+    /// Writes and cleans until no room is left: data that was free too early is written over. If a flush has failed, nothing may count as
+    /// durable any more.
+    fn take_all_room(&mut self) {
+        self.act(|fs| {
+            let id = fs.make(fs.root(), b"tail", &FILE)?.id;
+            fs.forget(id, 1);
+            let mut end = 0;
+            for granules in [8, 4, 1] {
+                let piece = vec![101; (granules * GRANULE) as usize];
+                while fs.write(id, end, Data::Bytes(&piece)).is_ok() {
+                    end += granules * GRANULE;
+                }
+            }
+            (0..4).try_for_each(|_| fs.background(true).map(drop))
+        });
+        if self.rig.power.is_broken() {
+            self.sync(Op::Remount, Sync::Everything);
+        }
     }
 
     fn fs(&self) -> &FileSystem {
@@ -181,6 +219,7 @@ impl Workload {
         let from = self.rig.power.operations() + 1;
         match act(self.fs()) {
             Ok(()) | Err(FsError::Errno(_)) => {}
+            Err(error) if self.rig.power.is_broken() && error.errno() == Errno::EIO => {}
             Err(error) => panic!("{error}"),
         }
         let tree = Tree::of(self.fs(), from).expect("what is there can be read");
@@ -197,39 +236,43 @@ impl Workload {
     }
 
     /// The directory of a path, which is made where there is none, and the name in it.
-    fn place(&mut self, path: Path) -> (NodeId, &'static [u8]) {
-        let Some((directory, name)) = path.split_once('/') else { return (self.fs().root(), path.as_bytes()) };
+    fn place(&mut self, path: Path) -> Option<(NodeId, &'static [u8])> {
+        let Some((directory, name)) = path.split_once('/') else { return Some((self.fs().root(), path.as_bytes())) };
         if self.find(directory).is_none() {
             self.act(|fs| fs.make(fs.root(), directory.as_bytes(), &DIRECTORY).map(|attr| fs.forget(attr.id, 1)));
         }
-        (self.find(directory).expect("a directory"), name.as_bytes())
+        Some((self.find(directory)?, name.as_bytes()))
     }
 
     /// The file at a path, which is made where there is none.
-    fn file(&mut self, path: Path) -> NodeId {
-        let (parent, name) = self.place(path);
+    fn file(&mut self, path: Path) -> Option<NodeId> {
+        let (parent, name) = self.place(path)?;
         if self.find(path).is_none() {
             self.act(|fs| fs.make(parent, name, &FILE).map(|attr| fs.forget(attr.id, 1)));
-            let id = self.find(path).expect("a file");
+            let id = self.find(path)?;
             let bytes: Vec<u8> = (0..NEEDED_BYTES).map(|at| (at / 100 + 1) as u8).collect();
             self.act(|fs| fs.write(id, 0, Data::Bytes(&bytes)));
+            if self.syncs_needs {
+                self.sync(Op::Create(path), Sync::Everything);
+            }
         }
-        self.find(path).expect("a file")
+        self.find(path)
     }
 
-    fn step(&mut self, op: Op) {
+    /// Does an operation, if what it needs can be made: after a failed flush that is refused.
+    fn step(&mut self, op: Op) -> Option<()> {
         match op {
             Op::Create(path) | Op::MakeDir(path) => {
-                let ((parent, name), is_file) = (self.place(path), matches!(op, Op::Create(_)));
+                let ((parent, name), is_file) = (self.place(path)?, matches!(op, Op::Create(_)));
                 let new = if is_file { &FILE } else { &DIRECTORY };
                 self.act(|fs| fs.make(parent, name, new).map(|attr| fs.forget(attr.id, 1)));
             }
             Op::MakeLink(path) => {
-                let (parent, name) = self.place(path);
+                let (parent, name) = self.place(path)?;
                 self.act(|fs| fs.make_link(parent, name, b"foo", 0, 0).map(|attr| fs.forget(attr.id, 1)));
             }
             Op::Write(path, at, bytes) => {
-                let id = self.file(path);
+                let id = self.file(path)?;
                 let mark = self.trees.len() as u8;
                 self.act(|fs| {
                     let at = at.map_or_else(|| fs.attributes(id).map(|attr| attr.size), Ok)?;
@@ -237,59 +280,68 @@ impl Workload {
                 });
             }
             Op::Allocate(path, mode, at, bytes) => {
-                let id = self.file(path);
+                let id = self.file(path)?;
                 self.act(|fs| fs.allocate(id, mode, at, bytes));
             }
             Op::Truncate(path, size) => {
-                let (id, set) = (self.file(path), SetAttr { size: Some(size), ..SetAttr::default() });
+                let (id, set) = (self.file(path)?, SetAttr { size: Some(size), ..SetAttr::default() });
                 self.act(|fs| fs.set_attributes(id, &set).map(drop));
             }
             Op::SetAttribute(path) => {
-                let (id, value) = (self.file(path), [self.trees.len() as u8]);
+                let (id, value) = (self.file(path)?, [self.trees.len() as u8]);
                 self.act(|fs| fs.set_attribute(id, ATTRIBUTE, &value, false, false));
             }
             Op::RemoveAttribute(path) => {
-                let id = self.file(path);
+                let id = self.file(path)?;
                 self.act(|fs| fs.set_attribute(id, ATTRIBUTE, b"old", false, false));
                 self.act(|fs| fs.remove_attribute(id, ATTRIBUTE));
             }
             Op::Link(from, to) => {
-                let (id, (parent, name)) = (self.file(from), self.place(to));
+                let (id, (parent, name)) = (self.file(from)?, self.place(to)?);
                 self.act(|fs| fs.link(id, parent, name).map(|_| fs.forget(id, 1)));
                 self.note_given(id, (parent, name.to_vec()));
             }
             Op::Rename(from, to, mode) => {
-                let id = if from == "A/C" { self.directory(from) } else { self.file(from) };
+                let id = if from == "A/C" { self.directory(from)? } else { self.file(from)? };
                 if mode == RenameMode::Exchange {
-                    self.file(to);
+                    self.file(to)?;
                 }
-                let ((old, old_name), (new, new_name)) = (self.place(from), self.place(to));
+                let ((old, old_name), (new, new_name)) = (self.place(from)?, self.place(to)?);
                 self.act(|fs| fs.rename((old, old_name), (new, new_name), mode));
                 self.note_given(id, (new, new_name.to_vec()));
             }
             Op::Unlink(path) => {
-                self.file(path);
-                let (parent, name) = self.place(path);
+                self.file(path)?;
+                let (parent, name) = self.place(path)?;
                 self.act(|fs| fs.unlink(parent, name));
             }
             Op::RemoveDir(path) => {
-                self.directory(path);
-                let (parent, name) = self.place(path);
+                self.directory(path)?;
+                let (parent, name) = self.place(path)?;
                 self.act(|fs| fs.remove_dir(parent, name));
             }
             Op::Share(from, to) => {
-                let (from, to) = (self.file(from), self.file(to));
+                let (from, to) = (self.file(from)?, self.file(to)?);
                 self.act(|fs| fs.share((from, 0), (to, 0), 3 * GRANULE).map(drop));
             }
+            Op::Remount => {
+                // What a flush has lost stays lost: the next mount does not know of it.
+                if self.fs().unmount().is_ok() {
+                    self.mounted.check();
+                    self.mounted = self.rig.mount().expect("a mount");
+                    self.promise(None, Sync::Everything);
+                }
+            }
         }
+        Some(())
     }
 
-    fn directory(&mut self, path: Path) -> NodeId {
-        let (parent, name) = self.place(path);
+    fn directory(&mut self, path: Path) -> Option<NodeId> {
+        let (parent, name) = self.place(path)?;
         if self.find(path).is_none() {
             self.act(|fs| fs.make(parent, name, &DIRECTORY).map(|attr| fs.forget(attr.id, 1)));
         }
-        self.find(path).expect("a directory")
+        self.find(path)
     }
 
     fn note_given(&mut self, id: NodeId, name: Name) {
@@ -309,13 +361,21 @@ impl Workload {
             Sync::Everything => None,
             Sync::Nothing => return,
         };
-        let tree = self.trees.len() - 1;
-        match (sync, id) {
-            (Sync::Everything, _) => self.fs().sync_all().expect("a sync"),
-            (_, Some(id)) => self.fs().sync(id).expect("an fsync"),
+        let synced = match (sync, id) {
+            (Sync::Everything, _) => self.fs().sync_all(),
+            (_, Some(id)) => self.fs().sync(id),
             // It is gone: there is nothing to sync.
             (_, None) => return,
+        };
+        match synced {
+            Ok(()) => self.promise(id, sync),
+            Err(error) => assert!(self.rig.power.is_broken(), "a sync: {error}"),
         }
+    }
+
+    /// From here on what was synced is as it is now.
+    fn promise(&mut self, id: Option<NodeId>, sync: Sync) {
+        let (tree, root) = (self.trees.len() - 1, self.fs().root());
         let mut promise = Promise {
             number: self.rig.power.operations(),
             tree,
@@ -362,7 +422,9 @@ impl Workload {
             );
         }
         for (name, id) in found.names.iter().filter(|(_, id)| found.files.contains_key(id)) {
-            let by_sync = last(&|promise| promise.file == Some(*id));
+            // What was made since has no promise yet.
+            let by_sync = last(&|promise| promise.file == Some(*id))
+                .filter(|&promised| self.trees[promised].files.contains_key(id));
             let name_promised =
                 last(&|promise| promise.directories.contains(&name.0) || promise.names.contains(name)).unwrap_or(0);
             let by_name = self.given.iter().rev().find(|(tree, given, whose)| {
@@ -387,52 +449,67 @@ impl Workload {
     }
 }
 
-/// Runs a workload, on a store with or without a journal, and cuts the power behind each sync, or at every operation; tells how many cuts.
-fn try_out(disk: Disk, in_order: bool, steps: &[(Op, Sync)], at_every_operation: bool, seed: u64) -> u64 {
-    let tried = catch_unwind(AssertUnwindSafe(|| {
-        let workload = Workload::run(disk, in_order, steps);
-        let syncs = workload.promises.iter().map(|promise| promise.number + 1);
-        let cuts: Vec<u64> = if at_every_operation {
-            (workload.first..=workload.rig.power.operations() + 1).collect()
-        } else {
-            syncs.collect()
-        };
-        let mut done = 0;
-        for cut in cuts {
-            let losses: Vec<_> = DiskLoss::ALL
-                .into_iter()
-                .flat_map(|disk| [(disk, StoreLoss::Latest), (disk, StoreLoss::Any)])
-                .collect();
-            // Each of many workloads meets some of the losses.
-            let (first, step) = if at_every_operation { (0, 1) } else { ((seed % 4) as usize, 4) };
-            for losses in losses.into_iter().skip(first).step_by(step) {
-                workload.check(cut, losses, seed);
-                done += 1;
-            }
-        }
-        done
-    }));
-    tried.unwrap_or_else(|why| {
-        eprintln!("{disk:?}, seed {seed}, {}: {steps:?}", if in_order { "a journal" } else { "no journal" });
-        resume_unwind(why)
-    })
+/// How a workload is tried.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    disk: Disk,
+    has_journal: bool,
+    syncs_needs: bool,
+    /// From that operation on the first flush fails.
+    fault: Option<u64>,
+    seed: u64,
 }
 
-/// The workload of that number of those with `count` operations; the last has a sync behind it.
+impl Trial {
+    /// Runs a workload and cuts the power behind each sync, or at every operation, and behind it; tells how many cuts.
+    fn try_out(self, steps: &[(Op, Sync)], at_every_operation: bool) -> u64 {
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            let power = self.fault.map_or_else(Power::new, |from| Power::with_fault(Access::Flush, from));
+            let workload = Workload::run(Rig::on(self.disk, self.has_journal, power), self.syncs_needs, steps);
+            let (tail, end) = (workload.tail, workload.rig.power.operations() + 1);
+            let mut cuts: Vec<u64> = if at_every_operation {
+                (workload.first..tail).collect()
+            } else {
+                workload.promises.iter().map(|promise| promise.number + 1).collect()
+            };
+            let dice = &mut Pcg64Mcg::seed_from_u64(self.seed);
+            cuts.extend([dice.random_range(tail..=end), end]);
+            // A journal loses its latest changes only.
+            let stores = &[StoreLoss::Latest, StoreLoss::Any][..if self.has_journal { 1 } else { 2 }];
+            let losses: Vec<_> =
+                DiskLoss::ALL.into_iter().flat_map(|disk| stores.iter().map(move |&store| (disk, store))).collect();
+            let count = if at_every_operation { losses.len() } else { 1 };
+            for (number, &cut) in cuts.iter().enumerate() {
+                // Each of many workloads meets some of the losses.
+                let first = (self.seed as usize + number) % losses.len();
+                let losses = losses.iter().cycle().skip(first).take(count);
+                losses.for_each(|&losses| workload.check(cut, losses, self.seed));
+            }
+            (cuts.len() * count) as u64
+        }));
+        tried.unwrap_or_else(|why| {
+            eprintln!("{self:?}: {steps:?}");
+            resume_unwind(why)
+        })
+    }
+}
+
+/// The workload of that number of those with `count` operations.
 fn numbered(all: &[Op], count: u32, mut number: u64) -> Vec<(Op, Sync)> {
     let mut digit = |base: usize| {
         let digit = number % base as u64;
         number /= base as u64;
         digit as usize
     };
-    (1..=count).map(|at| (all[digit(all.len())], SYNCS[digit(if at == count { 3 } else { 4 })])).collect()
+    (0..count).map(|_| (all[digit(all.len())], SYNCS[digit(SYNCS.len())])).collect()
 }
 
 fn bounded(disk: Disk) {
     let all = operations();
     let wanted: u64 = count_from("SMRFS_ACE", 4000);
+    let first = Workload::run(Rig::new(disk, false), false, &[]).first;
     for count in 1..=3 {
-        let number = (all.len() as u64).pow(count) * 4u64.pow(count - 1) * 3;
+        let number = ((all.len() * SYNCS.len()) as u64).pow(count);
         let is_whole = count == 1 || count == 2 && wanted >= number;
         let dice = &mut Pcg64Mcg::seed_from_u64(u64::from(count));
         let mut cuts = 0;
@@ -440,9 +517,12 @@ fn bounded(disk: Disk) {
         for seed in 0..tried {
             let which = if is_whole { seed } else { dice.random_range(0..number) };
             let steps = numbered(&all, count, which);
-            // Single operations are tried on both kinds of store.
-            for in_order in [false, true].into_iter().filter(|&in_order| count == 1 || in_order == (seed % 2 == 1)) {
-                cuts += try_out(disk, in_order, &steps, count == 1, seed);
+            // Single operations are tried in all ways, others in one each.
+            for way in (0..8).filter(|&way| count == 1 || way == seed % 8) {
+                let (has_journal, syncs_needs) = (way & 1 == 1, way & 2 == 2);
+                let fault = (way & 4 == 4).then(|| first + dice.random_range(0..30));
+                let trial = Trial { disk, has_journal, syncs_needs, fault, seed };
+                cuts += trial.try_out(&steps, count == 1 && fault.is_none());
             }
         }
         println!("{disk:?}: {tried} of {number} workloads of {count} operations, {cuts} cuts");

@@ -126,13 +126,14 @@ impl Rig {
         power: Power,
     ) -> Rig {
         let power = Arc::new(power);
+        let store = self.store.survivor(store_cut, losses.1, seed, power.clone());
         let beneath = match &self.beneath {
             Beneath::Memory(memory) => {
-                Beneath::Memory(Arc::new(memory.survivor(cut, losses.0, seed, power.clone(), true)))
+                let left = memory.survivor_beside(cut, store.committed(), losses.0, seed, power.clone(), true);
+                Beneath::Memory(Arc::new(left))
             }
             Beneath::Zones(zones) => Beneath::Zones(Arc::new(zones.survivor(cut, losses.0, seed, power.clone()))),
         };
-        let store = self.store.survivor(store_cut, losses.1, seed, power.clone());
         Rig { beneath, store: Arc::new(store), power, shape: self.shape, placement: self.placement, new: false }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Between flushes everything lies in a volatile write cache. When the power goes, a part of it has reached the platters:
 //! none, all, the first writes, or any of them, and of each write any granules (on strict-append the first ones: a cursor
-//! never passes a hole). A recording keeps every operation, so that one run serves any number of cuts. Contents are pages of a
+//! never passes a hole). A flush that is left to a journal's commit saves what was written before it only if a survivor's store has
+//! a commit behind it. A recording keeps every operation, so that one run serves any number of cuts. Contents are pages of a
 //! granule in shared chunks, so that a copy costs little.
 //!
 //! Device and metadata store in memory count every write, reset, flush, change and sync on one power supply's counter, so that
@@ -55,6 +56,8 @@ struct DiskState {
 struct FlushEpoch {
     /// The number of the flush.
     flush: u64,
+    /// True if it saved nothing by itself: the next commit of the store's journal does.
+    is_by_commit: bool,
     /// The disk as it was durable then.
     durable: DiskImage,
     operations: Vec<Operation>,
@@ -73,21 +76,36 @@ impl Memory {
 
     fn holding(image: DiskImage, bands: Bands, granule_bytes: usize, power: Arc<Power>, recording: bool) -> Memory {
         let flush = power.operations();
-        let epochs = vec![FlushEpoch { flush, durable: image.clone(), operations: Vec::new() }];
+        let durable = image.clone();
+        let epochs = vec![FlushEpoch { flush, is_by_commit: false, durable, operations: Vec::new() }];
         let state = Mutex::new(DiskState { image, epochs, open: false, failing: None, has_forgotten: false, now: 0 });
         Memory { power, bands, granule_bytes, recording, state }
     }
 
     /// The platters as they are after the power has failed at operation number `cut` of its [`Power`]: that one may have
     /// been done in part. `power` is the new one; `recording` whether the survivor keeps its operations in turn. Without a
-    /// recording the cut must lie behind the last flush.
+    /// recording the cut must lie behind the last flush. No journal has committed anything.
     pub fn survivor(&self, cut: u64, loss: WriteLoss, seed: u64, power: Arc<Power>, recording: bool) -> Memory {
+        self.survivor_beside(cut, 0, loss, seed, power, recording)
+    }
+
+    /// As [`Memory::survivor`], beside a store whose last commit holds changes up to operation number `committed`.
+    pub fn survivor_beside(
+        &self,
+        cut: u64,
+        committed: u64,
+        loss: WriteLoss,
+        seed: u64,
+        power: Arc<Power>,
+        recording: bool,
+    ) -> Memory {
         let state = self.state.lock();
-        let last = state.epochs.partition_point(|epoch| epoch.flush < cut).max(1) - 1;
-        let epoch = &state.epochs[last];
-        let issued = epoch.operations.partition_point(|operation| operation.number <= cut);
-        let mut image = epoch.durable.clone();
-        apply(&mut image, &epoch.operations[..issued], &self.bands, loss, seed ^ cut.rotate_left(32), cut);
+        let is_done = |epoch: &FlushEpoch| epoch.flush < cut && (!epoch.is_by_commit || epoch.flush < committed);
+        let last = state.epochs.iter().rposition(is_done).unwrap_or(0);
+        let issued = state.epochs[last..].iter().flat_map(|epoch| &epoch.operations);
+        let issued: Vec<&Operation> = issued.take_while(|operation| operation.number <= cut).collect();
+        let mut image = state.epochs[last].durable.clone();
+        apply(&mut image, &issued, &self.bands, loss, seed ^ cut.rotate_left(32), cut);
         Memory::holding(image, self.bands, self.granule_bytes, power, recording)
     }
 
@@ -195,14 +213,11 @@ impl Platters for Memory {
             return Err(DeviceError::PowerCut);
         }
         state.image.fill(band, filled);
-        match state.last() {
-            Ok(operation) => operation.cursor = Some((band, filled)),
-            Err(durable) => durable.fill(band, filled),
-        }
+        state.add_to_last(|operation| operation.cursor = Some((band, filled)), |durable| durable.fill(band, filled));
         Ok(())
     }
 
-    fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         let (mut state, done, flush) = self.operate(self.state.lock())?;
         if !done {
             return Err(DeviceError::PowerCut);
@@ -214,11 +229,12 @@ impl Platters for Memory {
         if state.has_forgotten {
             return Ok(());
         }
-        if !self.recording {
+        let is_by_commit = journal.is_some();
+        if !self.recording && !is_by_commit {
             state.epochs.clear();
         }
         let durable = state.image.clone();
-        state.epochs.push(FlushEpoch { flush, durable, operations: Vec::new() });
+        state.epochs.push(FlushEpoch { flush, is_by_commit, durable, operations: Vec::new() });
         Ok(())
     }
 
@@ -239,10 +255,7 @@ impl Destructible for Memory {
             return Err(DeviceError::PowerCut);
         }
         state.image.destroy(span, by);
-        match state.last() {
-            Ok(operation) => operation.destroyed.push((span, by)),
-            Err(durable) => durable.destroy(span, by),
-        }
+        state.add_to_last(|operation| operation.destroyed.push((span, by)), |durable| durable.destroy(span, by));
         Ok(())
     }
 }
@@ -255,10 +268,18 @@ impl DiskState {
         }
     }
 
-    /// The last write or reset, for what follows on it; the durable disk, where another thread has flushed the write since.
-    fn last(&mut self) -> Result<&mut Operation, &mut DiskImage> {
-        let epoch = self.epochs.last_mut().expect("there is one from the beginning");
-        epoch.operations.last_mut().ok_or(&mut epoch.durable)
+    /// Completes the last write or reset. Where another thread has flushed it since, the durable disk has it too; a flush that was left to a
+    /// commit may not have saved it, so both get it.
+    fn add_to_last(&mut self, to_operation: impl FnOnce(&mut Operation), to_durable: impl Fn(&mut DiskImage)) {
+        for epoch in self.epochs.iter_mut().rev() {
+            if let Some(operation) = epoch.operations.last_mut() {
+                return to_operation(operation);
+            }
+            to_durable(&mut epoch.durable);
+            if !epoch.is_by_commit {
+                return;
+            }
+        }
     }
 }
 
@@ -364,7 +385,7 @@ enum Fate {
 }
 
 /// Does on `image` what survives of `operations`; number `cut` was under way.
-fn apply(image: &mut DiskImage, operations: &[Operation], bands: &Bands, loss: WriteLoss, seed: u64, cut: u64) {
+fn apply(image: &mut DiskImage, operations: &[&Operation], bands: &Bands, loss: WriteLoss, seed: u64, cut: u64) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let tail = random.random_range(0..=operations.len());
     // Bands of which something is lost: their cursor stays there.

@@ -1,7 +1,7 @@
 //! Handles the kernel's requests, with a method for each: translates it, calls the core through the gate, and replies.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -79,22 +79,44 @@ impl Adapter {
         match grown {
             Ok((done, range)) if !range.is_empty() => {
                 let zeros = vec![0; (range.end - range.start) as usize];
-                // A kernel that does not know the node has no page of it.
-                let clear = move |notifier: &Notifier| drop(notifier.store(ino, range.start, &zeros));
-                self.change_pages(clear, move || answer(Ok(done)));
+                self.notify(move |notifier| {
+                    // A kernel that does not know the node has no page of it.
+                    let _ = notifier.map(|notifier| notifier.store(ino, range.start, &zeros));
+                    answer(Ok(done));
+                });
             }
             grown => answer(grown.map(|(done, _)| done)),
         }
     }
 
-    /// Changes the kernel's pages, and then calls `answer`, in a thread of its own: the kernel may first read or write pages by requests to the
-    /// session's threads, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
-    fn change_pages(&self, change: impl FnOnce(&Notifier) + Send + 'static, answer: impl FnOnce() + Send + 'static) {
-        let Some(notifier) = self.notifier.get().cloned() else { return answer() };
-        drop(thread::Builder::new().name("pages".into()).spawn(move || {
-            change(&notifier);
-            answer();
-        }));
+    /// Calls `work`, which notifies the kernel and replies, in a thread of its own: before the kernel takes notice it may ask the session's
+    /// threads for something, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
+    fn notify(&self, work: impl FnOnce(Option<&Notifier>) + Send + 'static) {
+        let Some(notifier) = self.notifier.get().cloned() else { return work(None) };
+        drop(thread::Builder::new().name("notices".into()).spawn(move || work(Some(&notifier))));
+    }
+
+    /// Does `work`, which changes these names in directories, and replies. An error may have come after the change was made. The kernel does
+    /// not expect that, so it is told to forget what it knows of the names and directories.
+    fn change_names<T: Send + 'static>(
+        &self,
+        what: &str,
+        names: &[(INodeNo, &OsStr)],
+        work: impl FnOnce(&FileSystem) -> FsResult<T>,
+        answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
+    ) {
+        let done = self.ask(what, work);
+        if done.as_ref().map_or_else(convert::is_refusal, |_| true) {
+            return answer(done);
+        }
+        let names: Vec<(INodeNo, OsString)> = names.iter().map(|&(parent, name)| (parent, name.into())).collect();
+        self.notify(move |notifier| {
+            // The pages of a directory are the kernel's listing of it. Nobody can make a new one before the reply.
+            notifier.into_iter().for_each(|it| names.iter().for_each(|(parent, _)| drop(it.inval_inode(*parent, 0, 0))));
+            answer(done);
+            // Last, because the kernel locks the directory until it has the reply.
+            notifier.into_iter().for_each(|it| names.iter().for_each(|(parent, name)| drop(it.inval_entry(*parent, name))));
+        });
     }
 
     /// Clears set-id bits, as a change of contents by an ordinary user does.
@@ -111,9 +133,18 @@ impl Adapter {
         Ok(())
     }
 
-    fn reply_entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
-        let done = self.ask(what, work);
-        answer!(reply, done, attr => reply.entry(&CACHE_TIME, &self.numbers.attributes(&attr), convert::generation(&attr)));
+    /// Does `work`, which gives a node that name, and replies with the node.
+    fn reply_entry(
+        &self,
+        what: &str,
+        name: (INodeNo, &OsStr),
+        reply: ReplyEntry,
+        work: impl FnOnce(&FileSystem) -> FsResult<Attr>,
+    ) {
+        let numbers = self.numbers;
+        self.change_names(what, &[name], work, move |done| {
+            answer!(reply, done, attr => reply.entry(&CACHE_TIME, &numbers.attributes(&attr), convert::generation(&attr)));
+        });
     }
 
     fn reply_attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
@@ -208,26 +239,28 @@ impl fuser::Filesystem for Adapter {
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let new = new_node(req, kind, mode, rdev);
-        self.reply_entry("mknod", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mknod", (parent, name), reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let new = new_node(req, Kind::Directory, mode, 0);
-        self.reply_entry("mkdir", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mkdir", (parent, name), reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.reply_empty("unlink", reply, |core| core.unlink(self.numbers.node(parent), name.as_bytes()));
+        let work = |core: &FileSystem| core.unlink(self.numbers.node(parent), name.as_bytes());
+        self.change_names("unlink", &[(parent, name)], work, |done| convert::reply_empty(reply, done));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.reply_empty("rmdir", reply, |core| core.remove_dir(self.numbers.node(parent), name.as_bytes()));
+        let work = |core: &FileSystem| core.remove_dir(self.numbers.node(parent), name.as_bytes());
+        self.change_names("rmdir", &[(parent, name)], work, |done| convert::reply_empty(reply, done));
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let (parent, target) = (self.numbers.node(parent), target.as_os_str().as_bytes());
-        self.reply_entry("symlink", reply, |core| {
-            core.make_link(parent, name.as_bytes(), target, req.uid(), req.gid())
+        let (id, target) = (self.numbers.node(parent), target.as_os_str().as_bytes());
+        self.reply_entry("symlink", (parent, name), reply, |core| {
+            core.make_link(id, name.as_bytes(), target, req.uid(), req.gid())
         });
     }
 
@@ -244,12 +277,13 @@ impl fuser::Filesystem for Adapter {
         let Some(mode) = convert::rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let from = (self.numbers.node(parent), name.as_bytes());
         let to = (self.numbers.node(newparent), newname.as_bytes());
-        self.reply_empty("rename", reply, |core| core.rename(from, to, mode));
+        let work = |core: &FileSystem| core.rename(from, to, mode);
+        self.change_names("rename", &[(parent, name), (newparent, newname)], work, |done| convert::reply_empty(reply, done));
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let (id, parent) = (self.numbers.node(ino), self.numbers.node(newparent));
-        self.reply_entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
+        self.reply_entry("link", (newparent, newname), reply, |core| core.link(id, parent, newname.as_bytes()));
     }
 
     /// Files are always opened with the kernel's cache, because opens with and without it don't see each other's writes.
@@ -269,14 +303,17 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyCreate,
     ) {
         let new = new_node(req, Kind::File, mode, 0);
-        let made = self.ask("create", |core| {
+        let work = |core: &FileSystem| {
             let attr = make(core, self.numbers.node(parent), name, &new, umask)?;
             core.open(attr.id, is_for_writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
             Ok(attr)
-        });
-        answer!(reply, made, attr => {
-            let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
-            reply.created(&CACHE_TIME, &self.numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
+        };
+        let numbers = self.numbers;
+        self.change_names("create", &[(parent, name)], work, move |made| {
+            answer!(reply, made, attr => {
+                let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
+                reply.created(&CACHE_TIME, &numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
+            });
         });
     }
 
@@ -499,7 +536,10 @@ impl fuser::Filesystem for Adapter {
         };
         if is_written {
             // Changes in mapped pages are data only after they are written back.
-            self.change_pages(move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
+            self.notify(move |notifier| {
+                let _ = notifier.map(|notifier| notifier.inval_inode(ino, 0, 0));
+                answer();
+            });
         } else {
             answer();
         }

@@ -4,6 +4,7 @@
 
 mod ageing;
 mod flush_fails;
+mod listed;
 mod memory;
 mod operations;
 mod semantics;

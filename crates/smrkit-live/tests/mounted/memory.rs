@@ -24,8 +24,14 @@ const DISTANCE: u64 = 16;
 
 /// A fresh file system, and the disk that it is on.
 pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
-    let (disk, space) = disk(model);
-    (mounted(disk.clone(), space), disk)
+    let (core, disk, _) = file_system_and_store(model);
+    (core, disk)
+}
+
+/// A fresh file system, its disk and its store.
+pub fn file_system_and_store(model: Model) -> (FileSystem, Arc<dyn HostManaged>, Arc<MemoryStore>) {
+    let ((disk, space), store) = (disk(model), store());
+    (mounted(disk.clone(), store.clone(), space), disk, store)
 }
 
 /// A fresh file system on a disk behind `front`.
@@ -35,7 +41,7 @@ pub fn file_system_on<D: HostManaged + 'static>(
 ) -> (FileSystem, Arc<D>) {
     let (disk, space) = disk(model);
     let disk = front(disk);
-    (mounted(disk.clone(), space), disk)
+    (mounted(disk.clone(), store(), space), disk)
 }
 
 fn disk(model: Model) -> (Arc<dyn HostManaged>, Box<dyn Space>) {
@@ -53,8 +59,11 @@ fn disk(model: Model) -> (Arc<dyn HostManaged>, Box<dyn Space>) {
     }
 }
 
-fn mounted(device: Arc<dyn HostManaged>, space: Box<dyn Space>) -> FileSystem {
-    let store = Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)));
+fn store() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)))
+}
+
+fn mounted(device: Arc<dyn HostManaged>, store: Arc<MemoryStore>, space: Box<dyn Space>) -> FileSystem {
     FileSystem::mount(device, store, space, FsOptions::default()).expect("a fresh file system")
 }
 

@@ -74,6 +74,8 @@ pub struct MemoryStore {
     clock: Clock,
     /// True if all changes become durable in order, by commits of a journal, as on ext4.
     in_order: bool,
+    /// What was left by a power cut holds all changes up to this operation of its power supply.
+    committed: u64,
 }
 
 struct StoreState {
@@ -81,6 +83,8 @@ struct StoreState {
     parts: BTreeMap<u64, Arc<[u8]>>,
     states: BTreeMap<String, Arc<[u8]>>,
     power: Option<Powered>,
+    /// True if the next change of names ends in an I/O error after it has been made.
+    breaks_behind_change: bool,
 }
 
 impl MemoryStore {
@@ -88,8 +92,13 @@ impl MemoryStore {
     pub fn new(limits: Limits, clock: Clock) -> MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
         let tree = Tree::new(SavedNode::new(&new, clock()));
-        let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), power: None };
-        MemoryStore { state: Mutex::new(state), limits, clock, in_order: false }
+        let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), power: None, breaks_behind_change: false };
+        MemoryStore { state: Mutex::new(state), limits, clock, in_order: false, committed: 0 }
+    }
+
+    /// The next change of names is made, and ends in an I/O error.
+    pub fn break_behind_next_change(&self) {
+        self.lock().breaks_behind_change = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreState> {
@@ -136,7 +145,7 @@ impl MemoryStore {
         state.save(id);
         state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
         state.save(parent);
-        Ok(attr)
+        state.end_change().map(|()| attr)
     }
 
     /// Removes a name.
@@ -156,7 +165,7 @@ impl MemoryStore {
         state.rename(vec![Effect::Name(parent, name.into(), None)], vec![id], directory.then_some(id));
         state.save(id);
         state.save(parent);
-        Ok(())
+        state.end_change()
     }
 }
 
@@ -171,6 +180,10 @@ impl StoreState {
         if let Some(power) = &mut self.power {
             power.change(effects, renamed, emptied);
         }
+    }
+
+    fn end_change(&mut self) -> FsResult {
+        if std::mem::take(&mut self.breaks_behind_change) { Err(Errno::EIO.into()) } else { Ok(()) }
     }
 
     fn record(&mut self, effect: Effect) {
@@ -233,7 +246,7 @@ impl Names for MemoryStore {
         state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
         state.save(id);
         state.save(parent);
-        Ok(attr)
+        state.end_change().map(|()| attr)
     }
 
     fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
@@ -271,7 +284,7 @@ impl Names for MemoryStore {
         for node in [Some(id), other, Some(from_parent), Some(to_parent)].into_iter().flatten() {
             state.save(node);
         }
-        Ok(())
+        state.end_change()
     }
 
     fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {

@@ -120,6 +120,8 @@ fn put<K: Ord, V: Clone>(map: &mut BTreeMap<K, V>, key: K, value: &Option<V>) {
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
     epochs: Vec<JournalEpoch>,
+    /// The operations that made something durable.
+    syncs: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -133,7 +135,7 @@ struct JournalEpoch {
 impl Journal {
     /// All that is in `image` is durable.
     pub(super) fn new(number: u64, image: StoreImage) -> Journal {
-        Journal { epochs: vec![JournalEpoch { number, image, updates: Vec::new() }] }
+        Journal { epochs: vec![JournalEpoch { number, image, updates: Vec::new() }], syncs: vec![number] }
     }
 
     /// Operation `number` makes a change.
@@ -146,6 +148,7 @@ impl Journal {
 
     /// Operation `number` makes something durable.
     pub(super) fn sync(&mut self, number: u64, what: Synced) {
+        self.syncs.push(number);
         let last = self.last();
         if what == Synced::All {
             let mut image = last.image.clone();
@@ -166,12 +169,17 @@ impl Journal {
         self.epochs.last_mut().expect("there is always one")
     }
 
-    /// The store after a power cut at operation `cut`, which may itself have been carried out.
-    pub(super) fn cut(&self, cut: u64, loss: StoreLoss, random: &mut impl Rng) -> StoreImage {
+    /// The store after a power cut at operation `cut`, which may itself have been carried out; and the last operation that a commit has saved
+    /// if there is a journal: a sync, or a change that was committed before one was asked for.
+    pub(super) fn cut(&self, cut: u64, loss: StoreLoss, random: &mut impl Rng) -> (StoreImage, u64) {
         let last = self.epochs.partition_point(|epoch| epoch.number < cut).max(1) - 1;
+        let synced = self.syncs[self.syncs.partition_point(|&number| number < cut).max(1) - 1];
         match loss {
-            StoreLoss::Latest => self.epochs[last].cut_latest(cut, random),
-            StoreLoss::Any => self.epochs[last].cut_any(cut, random),
+            StoreLoss::Latest => {
+                let (image, kept) = self.epochs[last].cut_latest(cut, random);
+                (image, kept.max(synced))
+            }
+            StoreLoss::Any => (self.epochs[last].cut_any(cut, random), synced),
         }
     }
 }
@@ -203,12 +211,13 @@ impl JournalEpoch {
         &self.updates[..self.updates.partition_point(|update| update.number <= cut)]
     }
 
-    fn cut_latest(&self, cut: u64, random: &mut impl Rng) -> StoreImage {
+    /// All updates up to a random one behind the last that is durable; and the operation of that one.
+    fn cut_latest(&self, cut: u64, random: &mut impl Rng) -> (StoreImage, u64) {
         let (mut image, begun) = (self.image.clone(), self.begun(cut));
         let synced = begun.iter().rposition(|update| update.durable < cut).map_or(0, |last| last + 1);
         let kept = random.random_range(synced..=begun.len());
         begun[..kept].iter().for_each(|update| image.apply(update));
-        image
+        (image, begun[..kept].last().map_or(self.number, |update| update.number))
     }
 
     fn cut_any(&self, cut: u64, random: &mut impl Rng) -> StoreImage {

@@ -89,17 +89,24 @@ impl MemoryStore {
     pub fn survivor(&self, cut: u64, loss: StoreLoss, seed: u64, power: Arc<Power>) -> MemoryStore {
         let state = self.lock();
         let loss = if self.in_order { StoreLoss::Latest } else { loss };
-        let image = match &state.power {
+        let (image, committed) = match &state.power {
             Some(Powered { journal, .. }) => {
                 journal.cut(cut, loss, &mut Pcg64Mcg::seed_from_u64(seed ^ cut.rotate_left(32)))
             }
-            None => state.image(),
+            None => (state.image(), cut),
         };
         let tree = grown(&image, state.tree.next);
-        let state = StoreState { tree, parts: image.parts, states: image.states, power: None };
+        let (parts, states) = (image.parts, image.states);
+        let state = StoreState { tree, parts, states, power: None, breaks_behind_change: false };
         let (state, clock) = (Mutex::new(state), self.clock.clone());
-        let store = MemoryStore { state, limits: self.limits, clock, in_order: self.in_order };
+        let store = MemoryStore { state, limits: self.limits, clock, in_order: self.in_order, committed };
         store.powered(power)
+    }
+
+    /// Of a survivor with a journal: the operation, before the cut, up to which commits have reached the platters. Each commit flushes the
+    /// disk first.
+    pub fn committed(&self) -> u64 {
+        self.committed
     }
 
     /// From now on on this power supply; what there is so far is durable.
