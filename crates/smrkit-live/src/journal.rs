@@ -3,7 +3,7 @@
 //! A commit of ext4 writes its last block behind a flush of the journal's disk (`REQ_PREFLUSH`), so that all that the disk had
 //! in its cache is durable before the commit is. Data that has been written back to that disk, and a map that is stored
 //! afterwards, therefore need one flush, not two: the map's own. That holds for a journal inside the file system, with barriers
-//! and with commits in order. Where anything says that it may not, or nothing says that it does (another file system, an ext4
+//! and with commits in order; also with `fast_commit`, because a change of an attribute, such as a map, rules a fast commit out. Where anything says that it may not, or nothing says that it does (another file system, an ext4
 //! without a journal or with one on another disk), data is flushed by itself.
 
 use std::ffi::OsStr;

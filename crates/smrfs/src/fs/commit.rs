@@ -351,7 +351,9 @@ impl FileSystem {
             Err(error) => return Err(error),
         };
         if has_stored && self.store.journal().is_some() {
-            // The journal commits changes in order, so the commit with the new map has made the names, which are older, durable too.
+            // The journal commits changes in order, so the commit with the new map has made the names, which are older, durable too. The record
+            // of a file that was dirty differs from the stored one, by its ctime if by nothing else: an attribute that is set to the value that it
+            // has would not be in the journal's current transaction, and the fsync would be content with an older one.
             self.commits.unsynced.lock().synced(id, &names);
             return Ok(());
         }

@@ -312,7 +312,11 @@ mod tests {
             let (disk, slow, results) = flush_in_threads(failing);
             assert!(results[1..].iter().all(|flushed| flushed.is_err()), "{results:?}");
             assert_eq!(results[0].is_ok(), failing == 2);
-            assert_eq!(slow.flushes.load(SeqCst), failing, "nobody asks the disk again, which would say that all is well");
+            assert_eq!(
+                slow.flushes.load(SeqCst),
+                failing,
+                "nobody asks the disk again, which would say that all is well"
+            );
             assert!(disk.flush_failed() && disk.flush_with(JOURNAL).is_err() && disk.flush().is_err());
         }
     }
