@@ -112,10 +112,14 @@ impl Adapter {
         let names: Vec<(INodeNo, OsString)> = names.iter().map(|&(parent, name)| (parent, name.into())).collect();
         self.notify(move |notifier| {
             // The pages of a directory are the kernel's listing of it. Nobody can make a new one before the reply.
-            notifier.into_iter().for_each(|it| names.iter().for_each(|(parent, _)| drop(it.inval_inode(*parent, 0, 0))));
+            notifier
+                .into_iter()
+                .for_each(|it| names.iter().for_each(|(parent, _)| drop(it.inval_inode(*parent, 0, 0))));
             answer(done);
             // Last, because the kernel locks the directory until it has the reply.
-            notifier.into_iter().for_each(|it| names.iter().for_each(|(parent, name)| drop(it.inval_entry(*parent, name))));
+            notifier
+                .into_iter()
+                .for_each(|it| names.iter().for_each(|(parent, name)| drop(it.inval_entry(*parent, name))));
         });
     }
 
@@ -239,12 +243,16 @@ impl fuser::Filesystem for Adapter {
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let new = new_node(req, kind, mode, rdev);
-        self.reply_entry("mknod", (parent, name), reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mknod", (parent, name), reply, |core| {
+            make(core, self.numbers.node(parent), name, &new, umask)
+        });
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let new = new_node(req, Kind::Directory, mode, 0);
-        self.reply_entry("mkdir", (parent, name), reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mkdir", (parent, name), reply, |core| {
+            make(core, self.numbers.node(parent), name, &new, umask)
+        });
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -278,7 +286,9 @@ impl fuser::Filesystem for Adapter {
         let from = (self.numbers.node(parent), name.as_bytes());
         let to = (self.numbers.node(newparent), newname.as_bytes());
         let work = |core: &FileSystem| core.rename(from, to, mode);
-        self.change_names("rename", &[(parent, name), (newparent, newname)], work, |done| convert::reply_empty(reply, done));
+        self.change_names("rename", &[(parent, name), (newparent, newname)], work, |done| {
+            convert::reply_empty(reply, done)
+        });
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {

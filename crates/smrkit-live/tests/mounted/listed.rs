@@ -33,7 +33,9 @@ fn names_appear_and_vanish_in_all_processes_also_after_refusals() {
         let root = mounted.path();
         let check = |expected: &[&str], inside: &[&str]| {
             // The second time the kernel has the listing.
-            (0..2).for_each(|_| assert_eq!((listed(root), listed(&root.join("d"))), (strings(expected), strings(inside))));
+            (0..2).for_each(|_| {
+                assert_eq!((listed(root), listed(&root.join("d"))), (strings(expected), strings(inside)))
+            });
         };
         fs::create_dir(root.join("d")).unwrap();
         check(&["d"], &[]);
