@@ -27,6 +27,8 @@ use crate::reserve::Reserve;
 const VOLUME: &[u8] = b"user.smrfs.volume";
 /// The attribute of a saved state with the identities of the state's file, of the directory and of the tree when the state was stored.
 const PLACE: &[u8] = b"user.smrfs.place";
+/// The attribute of the directory that is changed for the sake of a commit.
+const COMMIT: &[u8] = b"user.smrfs.commit";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;
 pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
@@ -336,6 +338,18 @@ impl Home {
 
     pub(super) fn sync_all(&self) -> FsResult {
         rustix::fs::syncfs(&self.fd).map_err(os_error)
+    }
+
+    /// Makes all names, attributes and maps durable, by a commit of the host's journal. syncfs(2) would also write out what other programs have
+    /// written, and what has been written to the image since it was flushed.
+    pub(super) fn commit_journal(&self) -> FsResult {
+        // An fsync commits the last transaction with a change of its file, so the directory is changed last of all. To set an attribute to the
+        // value that it has would be no change.
+        match set(&self.fd, COMMIT, &host::random()?) {
+            Ok(()) => rustix::fs::fsync(&self.fd).map_err(os_error),
+            // There is no room for it.
+            Err(_) => self.sync_all(),
+        }
     }
 
     pub(super) fn room(&self) -> FsResult<StoreRoom> {

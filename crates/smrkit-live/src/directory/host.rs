@@ -12,6 +12,7 @@ use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::io::Errno as Os;
+use rustix::rand::GetRandomFlags;
 use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, Kind, SetTime, Time};
@@ -208,6 +209,14 @@ pub fn change_times(fd: &OwnedFd, atime: Option<SetTime>, mtime: Option<SetTime>
         done => done,
     }
     .map_err(os_error)
+}
+
+/// Random bytes.
+pub fn random() -> FsResult<[u8; 8]> {
+    let mut bytes = [0; 8];
+    // Up to 256 bytes are always filled whole (getrandom(2)).
+    rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(os_error)?;
+    Ok(bytes)
 }
 
 /// The time, finer than in the timestamps that the kernel sets.

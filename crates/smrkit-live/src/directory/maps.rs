@@ -8,7 +8,6 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno as Os;
-use rustix::rand::GetRandomFlags;
 use smrfs::error::{Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Durability, Kind, Maps, StoreRoom};
 use smrfs::units::{HostJournal, NodeId};
@@ -43,12 +42,7 @@ impl DirectoryStore {
         }
         match map_of(&self.home.sealer, fd) {
             Ok(Some(map)) => Ok(map.mark),
-            Ok(None) | Err(FsError::Seal(_)) => {
-                let mut bytes = [0; 8];
-                // Up to 256 bytes are always filled whole (getrandom(2)).
-                rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(os_error)?;
-                Ok(u64::from_le_bytes(bytes))
-            }
+            Ok(None) | Err(FsError::Seal(_)) => host::random().map(u64::from_le_bytes),
             Err(error) => Err(error),
         }
     }
@@ -304,7 +298,10 @@ impl Durability for DirectoryStore {
     }
 
     fn sync_all(&self) -> FsResult {
-        self.home.sync_all()
+        match self.journal {
+            Some(_) => self.home.commit_journal(),
+            None => self.home.sync_all(),
+        }
     }
 
     fn frozen(&self, during: &mut dyn FnMut()) {
