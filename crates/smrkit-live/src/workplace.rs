@@ -187,9 +187,9 @@ impl Target for Workplace {
     }
 
     fn room(&self) -> FsResult<TargetRoom> {
-        let (usable_bytes, free_bytes) = match self.size_bytes {
-            Some(size) => (size, size.saturating_sub(self.live_bytes)),
-            None => room_of(&self.root).map_err(DeviceError::Io)?,
+        let free_bytes = match self.size_bytes {
+            Some(size) => size.saturating_sub(self.live_bytes),
+            None => room_of(&self.root).map_err(DeviceError::Io)?.1,
         };
         let counts = self.ask(ControlCommand::Report).and_then(|mut report| {
             let usage = &mut report["usage"];
@@ -197,7 +197,7 @@ impl Target for Workplace {
             let counts: Counts = serde_json::from_value(usage["counts"].take()).ok()?;
             Some((counts, granule_bytes))
         });
-        Ok(TargetRoom { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts })
+        Ok(TargetRoom { live_bytes: self.live_bytes, free_bytes, counts })
     }
 
     fn cleaned(&self) -> Cleaned {

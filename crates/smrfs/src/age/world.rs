@@ -267,7 +267,6 @@ impl Target for Simulated {
         let usage = self.fs.usage()?;
         let bytes = |granules: u64| granules * usage.granule_bytes;
         Ok(TargetRoom {
-            usable_bytes: bytes(usage.usable),
             live_bytes: bytes(usage.live),
             free_bytes: bytes(usage.free),
             counts: Some((usage.counts, usage.granule_bytes)),

@@ -167,8 +167,6 @@ impl Act {
 /// Room on a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetRoom {
-    /// Bytes that files can fill in all.
-    pub usable_bytes: u64,
     /// Bytes of files.
     pub live_bytes: u64,
     /// Bytes still free for files.

@@ -329,6 +329,7 @@ impl Workload {
                 if self.fs().unmount().is_ok() {
                     self.mounted.check();
                     self.mounted = self.rig.mount().expect("a mount");
+                    self.fs().check().expect("a right account");
                     self.promise(None, Sync::Everything);
                 }
             }
@@ -401,7 +402,23 @@ impl Workload {
         let mounted = left.mount().expect("it mounts");
         mounted.fs.check().expect("a right account");
         let found = Tree::of(&mounted.fs, 0).expect("everything can be read");
+        self.check_tree(&found, cut);
+        // It goes on.
+        let goes_on = |fs: &FileSystem| -> FsResult<Vec<u8>> {
+            let id = fs.make(fs.root(), b"next", &FILE)?.id;
+            fs.write(id, 0, Data::Bytes(&[102; GRANULE as usize]))?;
+            fs.sync(id)?;
+            read(fs, id)
+        };
+        match goes_on(&mounted.fs) {
+            Err(error) => assert_eq!(error.errno(), Errno::ENOSPC, "{error}"),
+            Ok(bytes) => assert_eq!(bytes, [102; GRANULE as usize]),
+        }
         mounted.check();
+    }
+
+    /// What was promised before the cut is in the tree that was found, and nothing that never was.
+    fn check_tree(&self, found: &Tree, cut: u64) {
         let end = self.trees.partition_point(|tree| tree.from <= cut);
         let last = |is: &dyn Fn(&Promise) -> bool| {
             let promises =
