@@ -111,15 +111,16 @@ impl Adapter {
         }
         let names: Vec<(INodeNo, OsString)> = names.iter().map(|&(parent, name)| (parent, name.into())).collect();
         self.notify(move |notifier| {
+            let Some(notifier) = notifier else { return answer(done) };
             // The pages of a directory are the kernel's listing of it. Nobody can make a new one before the reply.
-            notifier
-                .into_iter()
-                .for_each(|it| names.iter().for_each(|(parent, _)| drop(it.inval_inode(*parent, 0, 0))));
+            for (parent, _) in &names {
+                let _ = notifier.inval_inode(*parent, 0, 0);
+            }
             answer(done);
             // Last, because the kernel locks the directory until it has the reply.
-            notifier
-                .into_iter()
-                .for_each(|it| names.iter().for_each(|(parent, name)| drop(it.inval_entry(*parent, name))));
+            for (parent, name) in &names {
+                let _ = notifier.inval_entry(*parent, name);
+            }
         });
     }
 
