@@ -66,8 +66,13 @@ pub fn first(advice: &Advice, preview: &str, screen: Screen) -> String {
     let headline = advice.text.lines().next().unwrap_or_default();
     // Only a headline has colours.
     let screen = Screen { is_coloured: screen.is_coloured && !said.contains(&headline), ..screen };
-    let answer = |line: &str| line.split([':', ' ']).next().map(str::to_string);
-    let effect = if answer(headline) == answer(said[0]) { "confirm" } else { "change" };
+    let answer = |line: &str| line.split([':', ',', ' ']).next().map(str::to_string);
+    let effect = match answer(said[0]) {
+        before if before == answer(headline) => "confirm",
+        Some(word) if ["Yes", "No", "Perhaps"].contains(&word.as_str()) => "change",
+        // It had no answer yet.
+        _ => "give",
+    };
     format!("More runs {effect} the answer:\n{}", lines(new, screen))
 }
 

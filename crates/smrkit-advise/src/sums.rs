@@ -86,8 +86,11 @@ impl Clock {
     fn read(&mut self, line: &str) {
         let time_s = clock_s(line).or_else(|| line.trim().parse().ok());
         let Some(now_s) = time_s.filter(|_| time_s != self.now_s) else { return };
-        // After midnight the time of the day is less than before.
-        let since = |before_s| if now_s < before_s { now_s - before_s + DAY_S } else { now_s - before_s };
+        // After midnight the time of the day is less than before. Other clocks go back only when they are set.
+        let since = |before_s| match now_s < before_s && before_s < DAY_S {
+            true => now_s - before_s + DAY_S,
+            false => now_s - before_s,
+        };
         self.seconds = self.now_s.replace(now_s).map_or(0.0, since).max(0.0);
     }
 }

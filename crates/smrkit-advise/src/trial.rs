@@ -212,7 +212,9 @@ impl Trial {
         let Some(part) = served.trajectory.rebuild.filter(|_| is_part && cleans && !served.outcome.interrupted) else {
             return Ok(served);
         };
-        let half = self.on_half()?.serve_until_known(watch)?;
+        // A layer may have no room on a disk of half the size.
+        let Ok(half) = self.on_half() else { return Ok(served) };
+        let half = half.serve_until_known(watch)?;
         served.outcome.interrupted |= half.outcome.interrupted;
         served.trajectory.rebuild = half.trajectory.rebuild.map(|half| part.of_whole(half)).or(Some(part));
         Ok(served)

@@ -498,11 +498,11 @@ fn doubt(advice: &Advice) -> String {
     } else if advice.judged().own.falls_behind {
         "it keeps up only at the best of them".into()
     } else if problems.dropped_30s {
-        "unless they are at their best the system would drop a disk".into()
+        "only with the best of them would the system drop no disk".into()
     } else if problems.slow {
         format!("it is fast enough only at the best of them: {}", at(false))
     } else if advice.ends.iter().any(|end| end.problems.dropped_30s) {
-        "at one end of them the system would drop a disk".into()
+        "with some of their possible values the system would drop a disk".into()
     } else if is_at_worst(|end| end.trajectory.falls_behind) {
         "at the worst of them it can't keep up".into()
     } else {
@@ -1118,7 +1118,7 @@ fn actions_if_refused(advice: &Advice) -> Vec<Action> {
     };
     let set_up = "the disk is set up anew";
     let mut actions = Vec::new();
-    // The zones of an array's member are none of its owner's.
+    // A reset would erase a part of a member behind the array's back.
     if software.is_none() && advice.judged().own.is_refused_by_full_zones() {
         let what = "Reset each zone before it is written again (blkzone reset -o SECTOR -c 1 /dev/sdX)";
         actions.push(step(what, "what is in the zone is erased; without -o and -c, what is on the whole disk", None));
@@ -1276,22 +1276,17 @@ pub fn has_price(action: &Action) -> bool {
     ![OTHER_DISKS, "another disk", FEWER].contains(&action.cost.as_str())
 }
 
+/// What it costs to trim a whole disk.
+const ERASING_TRIM_COST: &str = "all that is on it is erased, so that you first look for its serial number (lsblk -o NAME,MODEL,SERIAL); \
+                                 many USB adapters and RAID controllers don't pass a trim on";
+
 /// To trim what is written to: what is done, what it costs, and the command.
 fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
     let array = advice.array;
     if advice.rebuild.is_some() {
-        (
-            "Trim the new disk before you put it in, which erases it",
-            "all that is on it is erased, so that you first look for its serial number (lsblk -o NAME,MODEL,SERIAL); many USB adapters and \
-             RAID controllers don't pass a trim on",
-            Some("blkdiscard /dev/NEW-DISK"),
-        )
-    } else if advice.asked_use.as_ref().is_some_and(AskedUse::is_of_whole_disk) {
-        (
-            "Trim all of the disk before (that erases it, as writing all of it does)",
-            "many USB adapters and RAID controllers don't pass a trim on",
-            Some("blkdiscard /dev/DISK-TO-ERASE"),
-        )
+        ("Trim the new disk before you put it in, which erases it", ERASING_TRIM_COST, Some("blkdiscard /dev/NEW-DISK"))
+    } else if array.is_none() && advice.asked_use.as_ref().is_some_and(AskedUse::is_of_whole_disk) {
+        ("Trim all of the disk before", ERASING_TRIM_COST, Some("blkdiscard /dev/DISK-TO-ERASE"))
     } else if array.is_some_and(|array| array.software == Software::Zfs) {
         // Nothing to be done week by week: such pools have hung, and could then be imported read-only at best (openzfs/zfs issue 16056).
         let what = "Other (CMR) disks are safer in a pool. If these must do, trim the pool while nobody needs it";

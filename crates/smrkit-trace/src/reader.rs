@@ -295,7 +295,7 @@ pub(crate) struct Feed {
     pub intake: Intake,
     /// For each request of the last batch, the number outstanding when it came; empty if not known.
     pub outstanding: Vec<u16>,
-    done: bool,
+    pub done: bool,
 }
 
 impl Feed {

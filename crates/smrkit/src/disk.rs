@@ -360,7 +360,6 @@ impl Power {
         Power { cuts, seed, writes: 0, off: false }
     }
 
-    /// Fault of every access from the cut on.
     /// How many of `n` sectors the next write reaches, and whether the power is cut then.
     #[cold]
     fn begin_write(&mut self, n: u64) -> DiskResult<(u64, bool)> {
@@ -374,6 +373,7 @@ impl Power {
         Ok((done, is_cut))
     }
 
+    /// Fault of every access from the cut on.
     fn fault(&self) -> Box<Fault> {
         Box::new(Fault::PowerCut { write: self.writes })
     }

@@ -496,9 +496,9 @@ impl Trial {
             let losses: Vec<_> =
                 DiskLoss::ALL.into_iter().flat_map(|disk| stores.iter().map(move |&store| (disk, store))).collect();
             let count = if at_every_operation { losses.len() } else { 1 };
-            for (number, &cut) in cuts.iter().enumerate() {
+            for &cut in &cuts {
                 // Each of many workloads meets some of the losses.
-                let first = (self.seed as usize + number) % losses.len();
+                let first = dice.random_range(0..losses.len());
                 let losses = losses.iter().cycle().skip(first).take(count);
                 losses.for_each(|&losses| workload.check(cut, losses, self.seed));
             }

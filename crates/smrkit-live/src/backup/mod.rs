@@ -22,7 +22,7 @@ use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape, stacked};
 use smrfs::error::{DeviceError, DeviceResult, FsResult};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::map;
-use smrfs::meta::{Durability, Maps, Names};
+use smrfs::meta::{Maps, Names};
 use smrfs::superblock::{Area, AreaError, Superblock, data_part};
 use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
@@ -105,7 +105,7 @@ fn verify_and_unmount(
     may_continue: &MayContinue,
 ) -> Result<Damage, LiveError> {
     let failed = |error| LiveError::file_system(meta, error);
-    store.sync_all().map_err(failed)?;
+    store.sync_copy().map_err(failed)?;
     let space = space(device.shape())?;
     let core = FileSystem::mount(device, store, space, FsOptions::default()).map_err(failed)?;
     let damage = Damage { maps: damaged_maps(&core), data: wrong_data(&core, meta, may_continue)? };

@@ -824,7 +824,9 @@ impl ServedDrive {
                     self.undo.add(range.clone(), before);
                 }
                 if !is_written {
-                    self.note_dirty(self.in_flight[at].data.len());
+                    let command = &self.in_flight[at];
+                    let zeros = if command.no_hole { bytes.end - bytes.start } else { 0 };
+                    self.note_dirty(command.data.len() + zeros as usize);
                 }
                 let (command, storage) = (&self.in_flight[at], &*self.image.storage);
                 let written = match command.kind {
@@ -878,7 +880,7 @@ impl ServedDrive {
         }
     }
 
-    /// Notes a change of the image, and how much data there is to sync because of it. Zeros and discards have none.
+    /// Notes a change of the image, and how much data there is to sync because of it. Holes and discards have none.
     fn note_dirty(&mut self, bytes: usize) {
         self.dirty_since.get_or_insert_with(Instant::now);
         self.dirty_bytes += bytes.next_multiple_of(PAGE_BYTES);

@@ -345,11 +345,11 @@ impl Home {
     pub(super) fn commit_journal(&self) -> FsResult {
         // An fsync commits the last transaction with a change of its file, so the directory is changed last of all. To set an attribute to the
         // value that it has would be no change.
-        match set(&self.fd, COMMIT, &host::random()?) {
-            Ok(()) => rustix::fs::fsync(&self.fd).map_err(os_error),
-            // There is no room for it.
-            Err(_) => self.sync_all(),
+        if set(&self.fd, COMMIT, &host::random()?).is_err() {
+            // There may be no room for it. On a journal that was aborted syncfs(2) succeeds, and only fsync(2) fails.
+            self.sync_all()?;
         }
+        rustix::fs::fsync(&self.fd).map_err(os_error)
     }
 
     pub(super) fn room(&self) -> FsResult<StoreRoom> {

@@ -33,6 +33,11 @@ fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
 }
 
 impl DirectoryStore {
+    /// Makes a directory that was just copied durable: also the data of its files, which no commit of a journal writes.
+    pub fn sync_copy(&self) -> FsResult {
+        self.home.sync_all()
+    }
+
     /// The mark for the next map of a file: that of its map, or a new one if it has no valid map.
     fn mark(&self, id: u64, fd: &OwnedFd) -> FsResult<u64> {
         // Usually cached, so that storing a map need not read the one before.

@@ -134,6 +134,8 @@ def bar(progress: Progress) -> Iterator[Callable[[float, str], object] | None]:
     try:
         shown = import_module("tqdm.auto").tqdm(total=1.0, bar_format="{desc} {bar} {percentage:3.0f} % {elapsed}")
     except ImportError:
+        shown = None
+    if shown is None:
         yield None
         return
 

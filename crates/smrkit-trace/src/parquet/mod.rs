@@ -243,6 +243,9 @@ impl Rows for ParquetReader {
     }
 
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
+        if feed.done {
+            return Ok(());
+        }
         let Feed { intake, volumes: Volumes { list: volumes, .. }, outstanding, .. } = feed;
         // The error of row `row` of this batch.
         let (path, done) = (&intake.path, intake.requests);

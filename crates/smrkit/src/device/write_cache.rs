@@ -178,10 +178,9 @@ impl WriteCache {
 
     /// Builds the indices of the runs of a restored state.
     pub fn index_runs(&mut self) {
-        let (runs, batch) = (std::mem::take(&mut self.runs), self.batch);
-        self.clear();
-        self.batch = batch;
-        runs.into_iter().for_each(|run| self.insert_run(run));
+        self.sectors = 0;
+        (self.by_lba, self.by_order, self.by_cylinder) = Default::default();
+        std::mem::take(&mut self.runs).into_iter().for_each(|run| self.insert_run(run));
     }
 
     /// True if it can take a write of `n` sectors at all.

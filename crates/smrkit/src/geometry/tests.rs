@@ -125,7 +125,7 @@ fn sector_guards_cost_what_the_formula_says() {
     let g = Geometry::uniform(600_000, 1000).unwrap();
     let regions = Regions::new(&g, Guard::Sectors(5), 50_000).unwrap();
     assert_eq!(regions.count, 600_000_005 / 50_005);
-    assert_eq!(Regions::new(&g, Guard::Sectors(0), 50_000).unwrap().count, 12);
+    assert_eq!(Regions::new(&g, Guard::Sectors(0), 50_000).unwrap().count, 12_000);
 }
 
 #[test]

@@ -233,9 +233,9 @@ impl Blocks {
             return LatencyConfidence::default();
         }
         let samples = self.samples(|mark| (mark.sums_ns[group] as f64, mark.requests[group] as f64));
-        let up_to = self.up_to(group, whole);
         // Few requests of a kind may all lie in a few blocks, which then look alike.
         let is_few = (of.count() as f64) < EFFECTIVE_MIN || telling(&samples) < BLOCKS_MIN;
+        let up_to = self.up_to(group, whole);
         let percentile = |per_mille| match is_few {
             true => Unknown::TooFewRequests.into(),
             false => self.percentile(per_mille, group, of, &up_to).unwrap_or_else(Interval::from),

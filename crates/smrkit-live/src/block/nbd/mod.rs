@@ -218,7 +218,13 @@ impl Connection {
 
     /// True if the client may send more, and there is room for it.
     pub fn wants_to_receive(&self) -> bool {
-        self.is_open() && (matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len())
+        self.is_open() && (self.payload_is_whole() == Some(false) || self.end - self.start < self.input.len())
+    }
+
+    /// Whether all data of a write have come; `None` if none are expected.
+    fn payload_is_whole(&self) -> Option<bool> {
+        let Phase::Payload { command, got } = &self.phase else { return None };
+        Some(*got == command.data.len())
     }
 
     /// The server has not read from this client, so that its silence does not count.
@@ -256,6 +262,7 @@ impl Connection {
     fn try_receive(&mut self) -> io::Result<()> {
         if let Phase::Payload { command, got } = &mut self.phase
             && self.start == self.end
+            && *got < command.data.len()
         {
             // Not in a loop: a short read means that the socket is empty.
             *got += nonzero(self.stream.read(&mut command.data[*got..])?)?;
@@ -274,7 +281,8 @@ impl Connection {
     /// Parses input up to the next command for the drive. Returns `None` if the input has no complete command, there is too little memory for
     /// the next one, or the server is busy. Options and invalid commands get their replies here.
     pub fn next_command(&mut self, export: &Export, is_busy: bool) -> Option<Command> {
-        self.awaited_bytes = (is_busy && self.start < self.end).then_some(0);
+        let is_left = self.start < self.end || self.payload_is_whole() == Some(true);
+        self.awaited_bytes = (is_busy && is_left).then_some(0);
         while !is_busy {
             if let ControlFlow::Break(command) = self.parse_step(export) {
                 return command;

@@ -275,7 +275,7 @@ impl BandWork {
             let fits = |&end: &u32| sectors_to(end) <= home.stage_sectors;
             // Even if the stage grows too long, what a rewrite of the first track damages is held.
             let least = self.memory_end.max(self.first + 1).max(home.damaged_end(law, self.first));
-            held = (least..held).rev().find(fits).unwrap_or(least).min(held);
+            held = (least..held).take_while(fits).last().unwrap_or(least).min(held);
         }
         // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
         let last_with_sectors = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
