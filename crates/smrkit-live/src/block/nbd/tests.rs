@@ -90,6 +90,23 @@ fn a_command_waits_for_room_and_a_payload_that_has_begun_does_not() {
 }
 
 #[test]
+fn a_payload_that_came_while_the_server_was_busy_is_not_forgotten() {
+    let (mut client, mut connection) = connected();
+    ask(&mut client, command::WRITE, 4096);
+    connection.receive();
+    assert!(connection.next_command(&EXPORT, false).is_none());
+    client.write_all(&[7; 4096]).unwrap();
+    connection.receive();
+    assert!(connection.next_command(&EXPORT, true).is_none() && connection.has_more());
+    // What comes after it goes elsewhere.
+    ask(&mut client, command::FLUSH, 0);
+    connection.receive();
+    assert!(!connection.is_over());
+    let [write, flush] = [(); 2].map(|()| connection.next_command(&EXPORT, false).unwrap());
+    assert_eq!((write.data, flush.kind), (vec![7; 4096], CommandKind::Flush));
+}
+
+#[test]
 fn the_last_memory_is_for_clients_that_hold_little() {
     let (mut client, mut connection) = connected();
     let own = OWN_BYTES - REPLY_BYTES;
