@@ -152,13 +152,15 @@ impl TextFormat for Blkparse {
     }
 }
 
-/// Parses RWBS letters and `sector + count` as an operation with its first byte and number of bytes. `None` for a command that neither moves
-/// data nor flushes.
+/// Operation, first byte and number of bytes.
+type AskedRequest = (Op, (u64, u64));
+
+/// Parses RWBS letters and `sector + count` as a request. `None` for a command that neither moves data nor flushes.
 pub(crate) fn request(
     letters: Field,
     sector: Option<Field>,
     columns: &mut LineColumns,
-) -> Result<Option<(Op, (u64, u64))>, Bad> {
+) -> Result<Option<AskedRequest>, Bad> {
     // Without a sector, the name of the process follows, in brackets.
     let sector = sector.filter(|field| !field.text.starts_with(b"["));
     if letters.text.first() == Some(&b'Z') {
@@ -192,11 +194,7 @@ pub(crate) fn request(
 }
 
 /// Request of a zone operation: `ZR sector + count` is a discard.
-fn zone_operation(
-    rwbs: Field,
-    sector: Option<Field>,
-    columns: &mut LineColumns,
-) -> Result<Option<(Op, (u64, u64))>, Bad> {
+fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<AskedRequest>, Bad> {
     match &rwbs.text[1..] {
         b"O" | b"C" | b"OS" | b"CS" => Ok(None),
         b"R" | b"RS" => {

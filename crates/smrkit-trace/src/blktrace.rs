@@ -159,11 +159,13 @@ pub(crate) fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, Option<u64>
     Ok((Box::new(Merged::new(files)?), Some(total)))
 }
 
+/// A record read ahead: its time, its number in the order of reading, its file, and its bytes.
+type PendingRecord = (u64, u64, usize, Vec<u8>);
+
 /// The records of several files in the order of time.
 struct Merged<R> {
     files: Vec<R>,
-    /// Records read ahead: the time of each, its number in the order of reading, its file, and its bytes.
-    pending: BinaryHeap<Reverse<(u64, u64, usize, Vec<u8>)>>,
+    pending: BinaryHeap<Reverse<PendingRecord>>,
     records: u64,
     /// The record that is being returned; its bytes before `at` have been.
     record: Vec<u8>,

@@ -492,8 +492,10 @@ impl PolicyRun {
     }
 }
 
+type Measure = fn(&PolicyRun) -> f64;
+
 /// The numbers by which policies are compared, with their names.
-const COMPARED: [(&str, fn(&PolicyRun) -> f64); 3] = [
+const COMPARED: [(&str, Measure); 3] = [
     ("moved (% of written)", |run| 100.0 * (run.write_amplification - 1.0)),
     ("longest stall (s)", |run| run.longest_stall_s),
     ("writable at once (%)", |run| run.writable_percent),

@@ -283,12 +283,14 @@ impl Connection {
     pub fn next_command(&mut self, export: &Export, is_busy: bool) -> Option<Command> {
         let is_left = self.start < self.end || self.payload_is_whole() == Some(true);
         self.awaited_bytes = (is_busy && is_left).then_some(0);
-        while !is_busy {
+        if is_busy {
+            return None;
+        }
+        loop {
             if let ControlFlow::Break(command) = self.parse_step(export) {
                 return command;
             }
         }
-        None
     }
 
     fn parse_step(&mut self, export: &Export) -> Parsed {
