@@ -58,6 +58,8 @@ class Pages(unittest.TestCase):
         """A page, and all that it says on the console or asks of a network."""
         context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.addCleanup(context.close)
+        # A busy machine takes long to draw the first page.
+        context.set_default_timeout(240_000)
         page, noise = context.new_page(), []
         page.on("console", lambda message: noise.append(message.text))
         page.on("pageerror", lambda error: noise.append(str(error)))
