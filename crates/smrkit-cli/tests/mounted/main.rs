@@ -181,7 +181,7 @@ impl Ran {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "{what} takes too long");
+        assert!(started.elapsed() < Duration::from_secs(120), "{what} takes too long");
         sleep(Duration::from_millis(20));
     }
 }
