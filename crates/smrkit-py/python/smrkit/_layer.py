@@ -49,6 +49,14 @@ class Layer:
     policy: Literal["fifo", "greedy"] = "fifo")`` is run with ``set={"mine.spare": [5, 10]}``. Each parameter has a default: a bool, a
     number that is not negative, or a word.
 
+    The drive is described by its geometry:
+
+    - ``drive.sectors`` and ``drive.tracks`` are its size, ``drive.zones`` its recording zones
+    - ``drive.track_start(track)``, ``track_sectors(track)`` and ``track_of(pba)`` describe a track; ``track_starts()`` is an array of the
+      first sectors of all tracks, and the end of the last one
+    - ``drive.interference`` is the shingling law, and ``destroyed(pba, sectors)`` lists the sectors that a write destroys
+    - ``drive.guard_tracks`` or ``guard_sectors`` between two regions keep writes to one from destroying the other
+
     These methods are optional:
 
     - ``step(disk, must)`` does one step of cleaning and returns whether there was any. ``must`` is false in idle time, for cleaning that
@@ -62,7 +70,22 @@ class Layer:
     - ``power_cut()`` drops the contents of volatile memory
     - ``state()`` and ``restore(state)`` save the layer's state as bytes, for ``save_state`` and ``from_state``
 
-    Set ``keeps_acknowledged = True`` if a power cut loses no acknowledged data. A layer runs on the thread that called :func:`run`.
+    A layer runs on the thread that called :func:`run`.
+
+    Attributes
+    ----------
+    host_sectors
+        Sectors offered to the host.
+    cache_sectors
+        Sectors of a persistent cache. If there are none, the verdict says that writes wait for rewriting, not for cleaning.
+    spare_sectors
+        Sectors of spare and scratch space. The rest of the drive counts as guards.
+    map_bytes
+        Memory of the maps. It may be a property.
+    idle_delay_ns
+        Time without a command after which ``step(disk, False)`` is called; ``None`` if the layer does not use idle time.
+    keeps_acknowledged
+        True if a power cut loses no acknowledged data.
 
     Examples
     --------
@@ -104,26 +127,14 @@ class Layer:
     1.0
     """
 
-    #: Sectors offered to the host.
     host_sectors: int
-    #: Sectors of a persistent cache.
     cache_sectors: int = 0
-    #: Sectors of spare and scratch space. The rest of the drive counts as guards.
     spare_sectors: int = 0
-    #: Memory of the maps. It may be a property.
     map_bytes: int = 0
-    #: Time without a command after which ``step(disk, False)`` is called; ``None`` if the layer does not use idle time.
     idle_delay_ns: int | None = None
 
     def __init__(self, drive: _native.Geometry) -> None:
-        """Makes the layer for an empty drive.
-
-        - ``drive.sectors`` and ``drive.tracks`` are its size, ``drive.zones`` its recording zones
-        - ``drive.track_start(track)``, ``track_sectors(track)`` and ``track_of(pba)`` describe a track; ``track_starts()`` is an array of the
-          first sectors of all tracks, and the end of the last one
-        - ``drive.interference`` is the shingling law, and ``destroyed(pba, sectors)`` lists the sectors that a write destroys
-        - ``drive.guard_tracks`` or ``guard_sectors`` between two regions keep writes to one from destroying the other
-        """
+        """Makes the layer for an empty drive."""
         self.host_sectors = drive.sectors
 
     def read(self, disk: Disk, lba: int, sectors: int, out: _native.Buffer) -> None:
