@@ -5,7 +5,7 @@ use smrkit_report::figure::{Axis, Body, Colour, Estimate, Figure, Panel};
 use smrkit_report::{Card, Grid, Section, format};
 
 use crate::advice::{Advice, Answer, Measure};
-use crate::comparison::Trajectory;
+use crate::comparison::{Effect, Trajectory};
 use crate::{screen, words};
 
 /// The page of one answer, or of several drives under one load. `command` asks again.
@@ -40,7 +40,7 @@ fn of_one(advice: &Advice) -> Vec<Section> {
     if advice.is_too_short() || advice.problems.refused {
         return sections;
     }
-    let course = smrkit_report::telling(&advice.runs);
+    let course = course(advice);
     if !course.panels.is_empty() {
         let mut section = Section::of_figure(course);
         if let Some(after_s) = advice.judged().own.full_after_s {
@@ -64,6 +64,21 @@ fn of_one(advice: &Advice) -> Vec<Section> {
     sections.push(Section { heading: "What it takes".into(), text: budget, ..Section::default() }.under(TRIED));
     sections.push(Section { text: screen::notes(advice), ..Section::default() }.under("What was run"));
     sections
+}
+
+/// What happens over time. The lines have the names of the answer, not of layers.
+fn course(advice: &Advice) -> Figure {
+    let mut course = smrkit_report::telling(&advice.runs);
+    if !advice.system.is_conventional {
+        let lines = course.panels.iter_mut().flat_map(|panel| match &mut panel.body {
+            Body::Lines(lines) => lines.as_mut_slice(),
+            _ => &mut [],
+        });
+        lines.for_each(|line| {
+            line.name = if line.colour == Colour::GREY { "CMR disks".into() } else { words::system(advice) };
+        });
+    }
+    course
 }
 
 fn of_several(all: &[Advice]) -> Vec<Section> {
@@ -113,18 +128,22 @@ fn rows(advice: &Advice) -> Vec<Estimate> {
         rows.extend(estimate(advice, "as it is, in light use".into(), &advice.judged().own, Colour::nth(0)));
     }
     for remedy in &advice.remedies {
-        let colour = if remedy.change == "CMR disks" { Colour::GREY } else { Colour::nth(2) };
+        let colour = match remedy.effect {
+            _ if remedy.change == "CMR disks" => Colour::GREY,
+            Some(Effect::Fixes | Effect::FixesSoFar) => Colour::nth(2),
+            _ => Colour::nth(0),
+        };
         rows.extend(remedy.trajectory.as_ref().and_then(|run| estimate(advice, remedy.change.clone(), run, colour)));
     }
     rows
 }
 
-/// The system as it is, with its range and what was measured of its like.
+/// The system as it is, with the range of what is known of its drive, and what was measured of its like.
 fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
     let is_conventional = advice.system.is_conventional || advice.system.layer == BASELINE;
     let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
     let row = estimate(advice, name, &advice.base().own, colour).map(|row| Estimate {
-        range: advice.range.map(|range| (range.low, range.high)),
+        range: advice.drive_range.map(|range| (range.low, range.high)),
         measured: (advice.asked_work().known())
             .map(|known| advice.known_seconds(known))
             .filter(|seconds| seconds.is_finite() && advice.measure() == Measure::Seconds),

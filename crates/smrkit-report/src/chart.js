@@ -88,14 +88,16 @@ function cut(text, width) {
 
 const ROW = 32;
 const LINES = 250;
+// Where many panels stand side by side.
+const LINES_OF_MANY = 150;
 
 // Draws `panel` into a new SVG of this width; `shown(key)` tells whether a series is drawn, `range` is what was zoomed to. Returns
 // the SVG and, for lines, what hovering needs.
-function drawPanel(panel, { width, theme, shown = () => true, range }) {
+function drawPanel(panel, { width, theme, shown = () => true, range, isOfMany = false }) {
   const lines = panel.series;
   const rows = panel.bars?.rows ?? panel.estimates?.map(row => row.name) ?? [];
-  const height = lines ? LINES : rows.length * ROW;
-  const yTicks = lines ? ticks(panel.y, panel.y.range, 6) : [];
+  const height = !lines ? rows.length * ROW : isOfMany ? LINES_OF_MANY : LINES;
+  const yTicks = lines ? ticks(panel.y, panel.y.range, isOfMany ? 4 : 6) : [];
   const names = rows.map(name => cut(name, Math.min(260, width / 3)));
   const left = 14 + (lines ? 20 : 0) + widest([...yTicks.map(FORMS[panel.y.form]), ...names]);
   // The last label of the horizontal axis needs room beside the plot too.

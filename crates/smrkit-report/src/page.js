@@ -20,7 +20,8 @@ function isShown(place, key) {
 function draw(chart) {
   const { panel, place, range } = chart;
   const [theme, width] = [themed(dark.matches ? 'dark' : 'light'), Math.max(260, place.clientWidth)];
-  chart.drawn = drawPanel(panel, { width, theme, range, shown: key => isShown(place, key) });
+  const isOfMany = place.closest('.multiples') !== null;
+  chart.drawn = drawPanel(panel, { width, theme, range, isOfMany, shown: key => isShown(place, key) });
   place.querySelector('svg')?.remove();
   place.prepend(chart.drawn.svg);
   if (panel.series) watch(chart);
