@@ -88,7 +88,7 @@ function cut(text, width) {
 
 const ROW = 32;
 const LINES = 250;
-// Where many panels stand side by side.
+// Where many panels stand side by side; the text above them says what their lines are.
 const LINES_OF_MANY = 150;
 
 // Draws `panel` into a new SVG of this width; `shown(key)` tells whether a series is drawn, `range` is what was zoomed to. Returns
@@ -99,7 +99,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range, isOfMany = 
   const height = !lines ? rows.length * ROW : isOfMany ? LINES_OF_MANY : LINES;
   const yTicks = lines ? ticks(panel.y, panel.y.range, isOfMany ? 4 : 6) : [];
   const names = rows.map(name => cut(name, Math.min(260, width / 3)));
-  const left = 14 + (lines ? 20 : 0) + widest([...yTicks.map(FORMS[panel.y.form]), ...names]);
+  const left = 14 + (lines && !isOfMany ? 20 : 0) + widest([...yTicks.map(FORMS[panel.y.form]), ...names]);
   // The last label of the horizontal axis needs room beside the plot too.
   const right = Math.max(30, 16 + widest([
     ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? panel.estimates?.map(row => row.text) ?? []),
@@ -131,7 +131,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range, isOfMany = 
       say(plot.left - 8, y(value) + 4, FORMS[panel.y.form](value), 'end');
     }
     const middle = (plot.top + plot.bottom) / 2;
-    say(14, middle, cut(panel.y.label, height), 'middle').setAttribute('transform', `rotate(-90 14 ${middle})`);
+    if (!isOfMany) say(14, middle, cut(panel.y.label, height), 'middle').setAttribute('transform', `rotate(-90 14 ${middle})`);
     for (const [value, name] of panel.guides.filter(([value]) => y(value) >= plot.top - 1 && y(value) <= plot.bottom + 1)) {
       rule(plot.left, y(value), plot.right, y(value), theme.pale, { 'stroke-dasharray': '2 3' });
       say(plot.right + 6, y(value) + 4, name, 'start', theme.pale);

@@ -54,6 +54,8 @@ pub fn telling(runs: &[Outcome]) -> Figure {
     };
     let mut figure = if runs.iter().any(has_given_rate) { all.longest() } else { all.rates() };
     let (unit_s, _) = all.time_unit();
+    // A panel of one run has the run's name already.
+    let is_shared = figure.panels.len() == 1;
     let shingled = runs.iter().filter(|run| ![BASELINE, MEASURED].contains(&&*run.layer)).count();
     let marks = runs.iter().zip(&all.names).filter_map(|(run, name)| {
         // The time of the first wait for cleaning. Whether the cache was full then, its fill tells.
@@ -61,7 +63,7 @@ pub fn telling(runs: &[Outcome]) -> Figure {
         let window = (at_s * 1e9) as u64 / run.timeline.window_ns.max(1);
         let is_full = run.timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
         let event = if is_full { "cache full" } else { "cleaning begins" };
-        let prefix = if shingled > 1 { format!("{name}: ") } else { String::new() };
+        let prefix = if is_shared && shingled > 1 { format!("{name}: ") } else { String::new() };
         Some((name, (at_s / unit_s, format!("{prefix}{event}, {}", format::seconds(at_s)))))
     });
     for (name, mark) in marks {
