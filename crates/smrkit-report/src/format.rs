@@ -29,6 +29,7 @@ pub fn fixed(value: f64, digits: i32) -> String {
     let text = format!("{:.*}", digits.max(0) as usize, rounded.abs());
     let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |point| text.split_at(point));
     let sign = if value < 0.0 { "-" } else { "" };
+    // Numbers too large to count, and infinity, stay as they are.
     format!("{sign}{}{fraction}", whole.parse().map_or(whole.to_string(), count))
 }
 
