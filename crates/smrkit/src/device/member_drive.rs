@@ -104,7 +104,7 @@ impl MemberDrive {
             device,
             arrived: VecDeque::new(),
             waiting: None,
-            dispatch: Dispatch::new(None),
+            dispatch: Dispatch::new(NCQ_COMMANDS),
             times: CommandTimes::default(),
             completions: VecDeque::new(),
             check,
@@ -187,9 +187,8 @@ impl MemberDrive {
 
     /// Sets the order in which queued commands are served. The queue is empty.
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
-        self.dispatch = Dispatch::new(queueing.dispatched());
-        // In order of arrival, `Dispatch` takes this number too.
         let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
+        self.dispatch = Dispatch::new(depth);
         self.depth = depth as usize;
         // With a write cache even a drive that keeps the order has a queue, because commands that need no platters pass those that do.
         self.waiting = match self.write_cache {
