@@ -175,9 +175,9 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase, after any in which there is nothing to do. If that was the last of a stage, returns the tracks that the stage rewrote. `is_cached` returns true for tracks that are
-    /// wholly cached, and stay so until they are rewritten. `overlay` puts the cached data of home tracks into the buffer, where the first of
-    /// these tracks begins at the given sector; it returns whether there was any such data.
+    /// Does one phase, after any in which there is nothing to do. If that was the last of a stage, returns the tracks that the stage rewrote.
+    /// `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the cached data of
+    /// home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was any such data.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
