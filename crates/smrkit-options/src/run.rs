@@ -104,16 +104,18 @@ impl RunOptions {
             let message = "{edit} leaves requests out that think times count from: add {arrival} trace or flat-out";
             return Err(Error::Usage(message.into()));
         }
+        let depth = self.depth.unwrap_or(if is_log { NCQ_COMMANDS } else { 1 });
         let mut settings = Settings {
             check: self.is_checked(),
             movement: self.movement,
             power_cut: self.power_cut,
             until: self.until,
-            ..self.conditions.settings(self.depth.unwrap_or(if is_log { NCQ_COMMANDS } else { 1 }), is_log)
+            ..self.conditions.settings(depth, is_log)
         };
         if self.from_state.is_some() {
             settings.prefill = Prefill::Saved;
         }
+        // Of `self.demand`, because the log that `like` names is no demand that was asked for.
         let is_bare = self.system.drive.is_none() && self.system.array.is_none() && self.demand.count() == 0;
         let mut system = System {
             set: self.set.clone(),

@@ -119,8 +119,7 @@ fn mount(report: &Value, last: Option<&Value>) -> String {
     ];
     for (name, key) in rows {
         let (recent, total) = both(key);
-        let rate = format!("{}/s", bytes(recent.max(0.0) / seconds));
-        text += &format!("{name:<22} {rate:>12} {:>14}\n", bytes(total));
+        text += &format!("{name:<22} {:>12} {:>14}\n", rate(recent.max(0.0) / seconds), bytes(total));
     }
     let counts = ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
     let amplification = |of: fn((f64, f64)) -> f64| match counts.map(of) {
@@ -148,8 +147,7 @@ fn counters(report: &Value) -> String {
         bytes(get("most_moved_for_one_write_bytes") as f64),
         match get("stalls") {
             0 => "none".to_string(),
-            1 => "1 write".to_string(),
-            writes => format!("{} writes", count(writes)),
+            writes => counted(writes, "write"),
         },
     );
     text + &format!(

@@ -288,10 +288,8 @@ pub fn gapped(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
 pub struct Axis {
     /// The quantity, with its unit.
     pub label: String,
-    /// Logarithmic; only values above 0 are drawn.
+    /// Logarithmic, and only values above 0 are drawn; else linear from 0.
     pub log: bool,
-    /// Start at 0 (linear axes).
-    pub from_zero: bool,
     /// The form of its numbers.
     pub numbers: Numbers,
     /// The range to draw, if it does not follow from this panel's data alone.
@@ -315,11 +313,6 @@ pub enum Numbers {
 impl Axis {
     /// A linear axis that starts at 0.
     pub fn linear(label: impl Into<String>) -> Axis {
-        Axis { label: label.into(), from_zero: true, ..Axis::default() }
-    }
-
-    /// A linear axis over the data's own range.
-    pub fn tight(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), ..Axis::default() }
     }
 
@@ -347,7 +340,7 @@ impl Axis {
             let (low, high) = (power_of_ten(low.log10().floor() as i32), power_of_ten(high.log10().ceil() as i32));
             return (if low < high { low } else { low / 10.0 }, high);
         }
-        let low = if self.from_zero { low.min(0.0) } else { low };
+        let low = low.min(0.0);
         let spread = if high > low { high - low } else { low.abs().max(1.0) };
         // A little room around the values, but an axis that begins at 0 ends there.
         (if low == 0.0 { 0.0 } else { low - 0.04 * spread }, high + 0.06 * spread)
@@ -355,6 +348,7 @@ impl Axis {
 }
 
 fn power_of_ten(exponent: i32) -> f64 {
+    // Read from text, because a product of tens is not always the nearest number.
     format!("1e{exponent}").parse().unwrap_or(f64::INFINITY)
 }
 
@@ -407,7 +401,7 @@ mod tests {
 
     #[test]
     fn no_data_odd_data_and_one_value_still_give_a_range() {
-        for axis in [Axis::linear(""), Axis::tight(""), Axis::log("", Numbers::Plain)] {
+        for axis in [Axis::linear(""), Axis::log("", Numbers::Plain)] {
             for data in [vec![], vec![0.0], vec![f64::NAN], vec![5.0], vec![1e300, 1e-300], vec![-3.0, 3.0]] {
                 let (low, high) = axis.range(data.iter().copied());
                 assert!(low < high, "{axis:?} {data:?}");
@@ -418,20 +412,16 @@ mod tests {
     #[test]
     fn ranges_leave_room_around_the_values() {
         let of = |axis: &Axis, values: &[f64]| axis.range(values.iter().copied());
-        let (linear, tight, log) = (Axis::linear(""), Axis::tight(""), Axis::log("", Numbers::Plain));
+        let (linear, log) = (Axis::linear(""), Axis::log("", Numbers::Plain));
         assert_eq!(of(&linear, &[50.0, 100.0]), (0.0, 106.0));
         assert_eq!(of(&linear, &[-50.0, 50.0]), (-54.0, 56.0));
-        assert_eq!(of(&tight, &[100.0, 200.0]), (96.0, 206.0));
-        assert_eq!(of(&tight, &[0.0, 100.0]), (0.0, 106.0));
-        assert_eq!(of(&tight, &[100.0]), (96.0, 106.0));
-        assert_eq!(of(&tight, &[0.5]), (0.46, 0.56));
         assert_eq!(of(&log, &[20.0, 3000.0, 0.0, -1.0]), (10.0, 10_000.0));
         assert_eq!((of(&log, &[100.0]), of(&log, &[0.0003, 31.0])), ((10.0, 100.0), (1e-4, 100.0)));
         assert_eq!((of(&log, &[]), of(&linear, &[f64::NAN])), ((1.0, 10.0), (0.0, 1.0)));
         let fixed = Axis { fixed: Some((3.0, 4.0)), ..linear };
         assert_eq!(of(&fixed, &[50.0]), (3.0, 4.0));
         assert_eq!(
-            [log.takes(0.0), log.takes(0.1), tight.takes(0.0), tight.takes(f64::INFINITY)],
+            [log.takes(0.0), log.takes(0.1), fixed.takes(0.0), fixed.takes(f64::INFINITY)],
             [false, true, true, false]
         );
     }

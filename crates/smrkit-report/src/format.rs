@@ -1,5 +1,7 @@
 //! Numbers as people read them: three or four digits and a unit.
 
+use smrkit::units::SECTOR_BYTES;
+
 /// The text for a value that does not exist.
 pub const NONE: &str = "-";
 
@@ -29,6 +31,7 @@ pub fn fixed(value: f64, digits: i32) -> String {
     let text = format!("{:.*}", digits.max(0) as usize, rounded.abs());
     let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |point| text.split_at(point));
     let sign = if value < 0.0 { "-" } else { "" };
+    // Numbers too large to count, and infinity, stay as they are.
     format!("{sign}{}{fraction}", whole.parse().map_or(whole.to_string(), count))
 }
 
@@ -63,6 +66,11 @@ pub fn nanos(value: u64) -> String {
 pub fn bytes(value: f64) -> String {
     let (scale, unit) = byte_unit(value);
     format!("{} {unit}", short(value / scale))
+}
+
+/// The size of some sectors.
+pub fn sectors(count: u64) -> String {
+    bytes((count * SECTOR_BYTES) as f64)
 }
 
 /// A decimal prefix that fits a size: the number of bytes in the unit, and its name.

@@ -17,11 +17,12 @@ pub fn beside(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Outcome> {
 /// The name of each run: its array's level, its layer, and the settings that differ from other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
     let plain: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
-    let numbered = |(i, name): (usize, &String)| match plain[..i].iter().filter(|before| *before == name).count() {
-        0 => name.clone(),
-        same => format!("{name} ({})", same + 1),
+    // Runs whose names would be the same are numbered.
+    let numbered = |at: usize| match plain[..at].iter().filter(|before| **before == plain[at]).count() {
+        0 => plain[at].clone(),
+        same => format!("{} ({})", plain[at], same + 1),
     };
-    plain.iter().enumerate().map(numbered).collect()
+    (0..plain.len()).map(numbered).collect()
 }
 
 /// The runs with their names.

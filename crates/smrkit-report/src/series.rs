@@ -9,7 +9,7 @@ use smrkit::settings::Arrival;
 use smrkit::stats::measured::{MEASURED, Measured};
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome};
 use smrkit::tally::Cause;
-use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::units::Nanos;
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
@@ -241,7 +241,7 @@ impl All<'_> {
         if self.has_arrays() {
             parts.push(part("parity, copies and unused", Colour::GREY, |r| redundant_sectors(&r.capacity)));
         }
-        let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64)).collect();
+        let totals = self.runs.iter().map(|r| format::sectors(r.capacity.raw_sectors)).collect();
         let x = Axis::linear("Share of the platters' sectors (%)");
         let panel = Panel::bars(None, x, self.names.clone(), totals, parts);
         let note = match self.has_arrays() {

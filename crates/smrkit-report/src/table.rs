@@ -361,8 +361,7 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// A drive's name, and how much its platters hold.
 fn sized(drive: &Outcome) -> String {
-    let bytes = drive.capacity.raw_sectors * SECTOR_BYTES;
-    format!("{} ({})", drive.drive, format::bytes(bytes as f64))
+    format!("{} ({})", drive.drive, format::sectors(drive.capacity.raw_sectors))
 }
 
 fn trace(run: &Outcome) -> String {
@@ -381,13 +380,8 @@ fn sources(run: &Outcome) -> String {
 }
 
 fn requests(run: &Outcome) -> String {
-    let size = |sectors: u64| format::bytes((sectors * SECTOR_BYTES) as f64);
-    format!(
-        "{} ({} read, {} written)",
-        format::count(run.requests),
-        size(run.host_read_sectors),
-        size(run.host_written_sectors)
-    )
+    let [read, written] = [run.host_read_sectors, run.host_written_sectors].map(format::sectors);
+    format!("{} ({read} read, {written} written)", format::count(run.requests))
 }
 
 fn arrival(run: &Outcome) -> String {
@@ -470,13 +464,12 @@ fn by_source(runs: &[Outcome]) -> Option<Grid> {
             let source = run.replayed.sources.as_ref().and_then(|sources| sources.get(number));
             let source = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
             let latency = |ns: u64| if counts.requests > 0 { format::nanos(ns) } else { NONE.into() };
-            let size = |sectors: u64| format::bytes((sectors * SECTOR_BYTES) as f64);
             grid.rows.push(vec![
                 name.clone(),
                 format!("#{number} {}", format::printable(source.unwrap_or_default())),
                 format::count(counts.requests),
-                size(counts.host_read_sectors),
-                size(counts.host_written_sectors),
+                format::sectors(counts.host_read_sectors),
+                format::sectors(counts.host_written_sectors),
                 latency(counts.latency_ns.all.mean),
                 latency(counts.latency_ns.all.p99),
                 latency(counts.latency_ns.all.max),
@@ -522,7 +515,7 @@ fn garbage_collection(runs: &[Outcome]) -> Option<Grid> {
         let Some(collected) = run.garbage_collection.filter(|collected| *collected != Default::default()) else {
             continue;
         };
-        let moved = format::bytes((collected.moved_sectors * SECTOR_BYTES) as f64);
+        let moved = format::sectors(collected.moved_sectors);
         let left = quotient(collected.enospc_garbage_sectors, collected.enospc);
         let left = left.map_or(NONE.into(), |sectors| format::bytes(sectors * SECTOR_BYTES as f64));
         let [slept, enospc] = [collected.writers_slept, collected.enospc].map(format::count);

@@ -405,7 +405,7 @@ fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
 fn other_commands_draw_lines_and_pages_of_tables() {
     let ours = line(0, "ours", Style::STEPS, vec![(1.0, 3.8), (2.0, 3.4), (3.0, 3.1)]);
     let paper = line(1, "the paper", Style::LINE, vec![(1.0, 3.9), (3.0, 3.0)]);
-    let (x, y) = (Axis::tight("Cache (%)"), Axis::log("Latency", Numbers::Time));
+    let (x, y) = (Axis::linear("Cache (%)"), Axis::log("Latency", Numbers::Time));
     let figure = Figure::new("figure5", "Figure 5", "", [Panel::lines(None, x, y, [ours, paper])]);
     let mut items = Grid::new(["item", "paper", "ours", "unit", "verdict", "reason"]);
     items.rows.push(["overloading", "3.809", "3.809", "", "agree", ""].map(str::to_string).into());

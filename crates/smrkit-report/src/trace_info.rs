@@ -5,11 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use smrkit::error::Error;
 use smrkit::request::Request;
-use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::info::{Sizes, TraceInfo, VolumeInfo};
 use smrkit_trace::{Trace, TraceNotes, Volume, is_one_gap, note_on_volumes};
 
-use crate::format::{bytes, count, counted, nanos, percent, short};
+use crate::format::{bytes, count, counted, nanos, percent, sectors, short};
 use crate::grid::{Column, Grid};
 
 /// The most volumes listed; of more, only the busiest are.
@@ -78,7 +77,7 @@ fn mix(info: &TraceInfo) -> Grid {
         let mean = sizes.mean_bytes.map_or("-".into(), bytes);
         let [median, p99, largest] = [sizes.p50_bytes, sizes.p99_bytes, sizes.max_bytes].map(|size| bytes(size as f64));
         let share = percent(requests as f64, info.requests as f64);
-        let distinct = bytes((distinct_sectors * SECTOR_BYTES) as f64);
+        let distinct = sectors(distinct_sectors);
         vec![name.into(), count(requests), share, bytes(total as f64), distinct, mean, median, p99, largest]
     };
     let header = ["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"];
@@ -107,8 +106,8 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     if info.flushes + info.discards > 0 {
         row("flushes, discards", format!("{}, {}", count(info.flushes), count(info.discards)));
     }
-    row("highest address", bytes((info.highest_end_sectors * SECTOR_BYTES) as f64));
-    row("distinct data touched", bytes((info.footprint.touched_sectors * SECTOR_BYTES) as f64));
+    row("highest address", sectors(info.highest_end_sectors));
+    row("distinct data touched", sectors(info.footprint.touched_sectors));
     row("4 KiB blocks written", count(info.footprint.written_4kib_blocks));
     row(&format!("tracks of {} written", bytes(info.track_bytes as f64)), count(info.written_tracks));
     row("written before (rewrites)", share(info.rewrite_share));
@@ -142,7 +141,7 @@ fn volumes(info: &TraceInfo) -> Grid {
         ("writes", |volume| percent(volume.writes as f64, volume.requests as f64)),
         ("read", |volume| bytes(volume.read_bytes as f64)),
         ("written", |volume| bytes(volume.written_bytes as f64)),
-        ("highest address", |volume| bytes((volume.highest_end_sectors * SECTOR_BYTES) as f64)),
+        ("highest address", |volume| sectors(volume.highest_end_sectors)),
     ];
     let mut busiest: Vec<&VolumeInfo> = info.volumes.iter().collect();
     busiest.sort_by_key(|volume| std::cmp::Reverse(volume.requests));

@@ -88,6 +88,7 @@ impl Store {
                 // A sweep may have any name, even one that looks like a temporary file's.
                 let is_temporary =
                     process.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
+                // A list that is not there has no time, which is earlier than any.
                 is_temporary && (self.has(key) || time(&self.list(key)) > time(&path))
             };
             if name.rsplit_once(TEMPORARY).is_some_and(is_obsolete) {

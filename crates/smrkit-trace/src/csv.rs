@@ -528,7 +528,7 @@ fn is_marked(number: &str, decimal: char, group: char) -> bool {
     let groups: Vec<&str> = whole.split(group).collect();
     let is_grouped = has_digits(groups[0], 1..=3) && groups[1..].iter().all(|later| has_digits(later, 3..=3));
     match decimals {
-        // A number has one decimal separator at most, so `group` is none if there are two of it, as in 1.234.567.
+        // With two marks, as in 1.234.567, `group` can't be the decimal separator. With one it could: 1.234 is ambiguous.
         None => is_grouped && groups.len() > 2,
         Some(decimals) if !has_digits(decimals, 1..=usize::MAX) => false,
         Some(_) if groups.len() > 1 => is_grouped,

@@ -73,7 +73,7 @@ impl Recorded {
         let demands = demands.iter().map(|demand| record::demand(demand, &trace)).collect::<Result<Vec<_>, _>>()?;
         let demands: Vec<&dyn Demand> = demands.iter().map(|demand| &**demand).collect();
         demands.iter().try_for_each(|demand| demand.look_for_volumes())?;
-        let compared = comparison::compare_each(runs, &by_run, &demands, monitor, "repeating", records)?;
+        let compared = comparison::compare(runs, &by_run, &demands, monitor, "repeating", records)?;
         self.check_traces(&compared.outcomes.runs)?;
         Ok(compared)
     }

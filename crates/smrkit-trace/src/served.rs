@@ -104,7 +104,7 @@ impl TextFormat for Served {
         let (arrival, _start, end) = (time("the arrival")?, time("the start")?, time("the end")?);
         columns.end()?;
         let volume = volumes.numbered(0, event, || "0".into())?;
-        Ok(Some(TraceRow { ticks: self.ticks(arrival, end), offset, bytes, volume, op }))
+        Ok(Some(TraceRow { ticks: self.note_request(arrival, end), offset, bytes, volume, op }))
     }
 
     fn take_outstanding(&mut self) -> Vec<u16> {
@@ -119,8 +119,8 @@ impl Served {
         self.origin.saturating_add(self.last_arrival.max(end))
     }
 
-    /// Adds a request, and returns its time, of the kind asked for.
-    fn ticks(&mut self, arrival: u64, end: u64) -> u64 {
+    /// Notes a request, and returns its time, of the kind asked for.
+    fn note_request(&mut self, arrival: u64, end: u64) -> u64 {
         // The host has seen the completions up to this arrival.
         while let Some(&Reverse(first_end)) = self.unseen_ends.peek()
             && first_end <= arrival
@@ -180,18 +180,19 @@ impl ServedDrive {
         }
         let mut lines = BufReader::new(File::open(path).map_err(|error| Error::reading(path, error))?).lines();
         let wrong = || Error::input(path, "the log of a served drive is cut short before its first request");
-        let mut line = || lines.next().and_then(Result::ok);
-        let LogHead { run, made_by } = serde_json::from_str(&line().ok_or_else(wrong)?).map_err(|_| wrong())?;
+        let mut next_line = || lines.next().and_then(Result::ok);
+        let LogHead { run, made_by } = serde_json::from_str(&next_line().ok_or_else(wrong)?).map_err(|_| wrong())?;
         let mut state = Vec::new();
         let queue = loop {
-            let line = line().ok_or_else(wrong)?;
+            let line = next_line().ok_or_else(wrong)?;
             match line.split_once(' ') {
-                Some(("state", hexadecimal)) => state.extend(bytes(hexadecimal).ok_or_else(wrong)?),
+                Some(("state", hexadecimal)) => state.extend(decode(hexadecimal).ok_or_else(wrong)?),
                 Some(("queue", name)) => break Queue::ALL.iter().find(|one| one.name == name).ok_or_else(wrong)?.value,
                 _ => {}
             }
         };
         let system = record::planned(&run, Settings::default())?.system().clone();
+        // A new drive has written no state to the log.
         let is_new = state.is_empty();
         if !is_new && made_by != VERSION {
             let message =
@@ -211,7 +212,7 @@ impl ServedDrive {
     }
 }
 
-fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
+fn decode(hexadecimal: &str) -> Option<Vec<u8>> {
     let byte = |at: usize| u8::from_str_radix(hexadecimal.get(at..at + 2)?, 16).ok();
     (0..hexadecimal.len()).step_by(2).map(byte).collect()
 }

@@ -97,11 +97,6 @@ pub fn parse_bytes(text: &str) -> Result<u64, Error> {
     scale(text, &digits, unit_factor(text, unit, SIZE_UNITS, SIZES)?, SIZES)
 }
 
-/// Reads the size of a drive; returns its whole sectors.
-pub(crate) fn parse_capacity(text: &str) -> Result<u64, Error> {
-    Ok(parse_bytes(text)? / SECTOR_BYTES)
-}
-
 /// Reads a size that must be a whole number of sectors; returns sectors.
 pub fn parse_sectors(text: &str) -> Result<u64, Error> {
     let bytes = parse_bytes(text)?;
@@ -301,8 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn capacities_shares_and_counts_read_as_people_write_them() {
-        assert_eq!(parse_capacity("1MB").unwrap(), 1953);
+    fn shares_and_counts_read_as_people_write_them() {
         assert_eq!(parse_share("0.3").unwrap(), 0.3);
         assert_eq!(parse_share("30 %").unwrap(), 0.3);
         assert_eq!(parse_percent("2.5%").unwrap(), 2.5);

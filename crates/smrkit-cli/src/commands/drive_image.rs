@@ -110,8 +110,7 @@ impl Snapshot {
     pub fn execute(self) -> anyhow::Result<()> {
         // Locks the image until both files are copied.
         let image = DriveImage::open(&self.image, |_| Ok(None))?;
-        let pairs = [(&self.image, &self.copy), (&state_path(&image.path), &state_path(&self.copy))]
-            .map(|(from, to)| (from.clone(), to.clone()));
+        let pairs = [(self.image, self.copy.clone()), (state_path(&image.path), state_path(&self.copy))];
         if let Some((_, taken)) = pairs.iter().find(|(_, to)| to.symlink_metadata().is_ok()) {
             let remedy = "something is there already: give the copy another name, or remove it";
             return Err(LiveError::image(taken, remedy).into());

@@ -12,7 +12,6 @@ use smrkit::experiment::system::System;
 use smrkit::layer::AS_SOLD;
 use smrkit::quantity::Bytes;
 use smrkit::settings::Settings;
-use smrkit::units::SECTOR_BYTES;
 
 use crate::output::print_as;
 use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
@@ -160,13 +159,12 @@ fn capacity(drive: &Drive) -> Option<String> {
     let run = System::of(drive.clone()).layer(AS_SOLD).run(Settings::default()).ok()?;
     let sold = &run.system().drives()[0];
     let capacity = (sold.layer.capacity)(&sold.drive, &sold.parameters).ok()?;
-    let size = |sectors| format::bytes((sectors * SECTOR_BYTES) as f64);
-    let mut text = format!("As sold, under {}, it offers {}", sold.layer.name, size(capacity.host_sectors));
+    let mut text = format!("As sold, under {}, it offers {}", sold.layer.name, format::sectors(capacity.host_sectors));
     if capacity.cache_sectors > 0 {
-        text += &format!(", and has a persistent cache of {}", size(capacity.cache_sectors));
+        text += &format!(", and has a persistent cache of {}", format::sectors(capacity.cache_sectors));
     }
     if capacity.spare_sectors > 0 {
-        text += &format!(", and {} of spare room", size(capacity.spare_sectors));
+        text += &format!(", and {} of spare room", format::sectors(capacity.spare_sectors));
     }
     Some(text + ".\n")
 }

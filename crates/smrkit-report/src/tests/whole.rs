@@ -135,12 +135,12 @@ fn plain(x: Axis, y: Axis, points: Vec<(f64, f64)>) -> Panel {
 fn axes_of_every_kind_have_the_ranges_that_they_had() {
     let wide: Vec<(f64, f64)> = (0..9).map(|n| (10f64.powi(n - 4), 3f64.powi(n) - 1.0)).collect();
     let near = vec![(1.0, 2000.0), (1.5, 2000.5), (2.5, -3.0)];
-    let fixed = Axis { fixed: Some((-2.0, 5.0)), ..Axis::tight("fixed") };
+    let fixed = Axis { fixed: Some((-2.0, 5.0)), ..Axis::linear("fixed") };
     let axes = [
         (Axis::log("log", Numbers::Time), Axis::log("log", Numbers::Bytes)),
-        (Axis::linear("linear"), Axis { numbers: Numbers::Percent, ..Axis::tight("tight") }),
+        (Axis::linear("linear"), Axis { numbers: Numbers::Percent, ..Axis::linear("percent") }),
         (fixed.clone(), Axis::log("log", Numbers::Plain)),
-        (Axis::tight("tight"), fixed),
+        (Axis::linear("linear"), fixed),
     ];
     let mut panels = Vec::new();
     for (x, y) in axes {

@@ -121,13 +121,15 @@ const SHORT: f64 = MIB as f64;
 const RATE_ERROR: f64 = 0.03;
 const ROTATION_ERROR: f64 = 0.02;
 const COUNT_ERROR: f64 = 0.05;
-/// The layer's default of `free_bytes`.
-const FREE_BYTES: f64 = (128 * MIB) as f64;
-/// A fall before this share of the room is used is well before its end: the room's own error is 5 %.
-const WELL_BEFORE: f64 = 0.93;
 const TIME_ERROR: f64 = 0.1;
 const ENTRY_ERROR: f64 = 0.15;
 const BAND_ERROR: f64 = 0.2;
+
+/// The layer's default of `free_bytes`.
+const FREE_BYTES: f64 = (128 * MIB) as f64;
+
+/// A fall before this share of the room is used is well before its end: the room's own error is 5 %.
+const WELL_BEFORE: f64 = 0.93;
 
 /// After the fall a small random write takes at least this many times as long (assumption).
 const RANDOM_FALL: f64 = 2.0;

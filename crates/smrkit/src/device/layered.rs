@@ -249,8 +249,7 @@ impl LayeredDisk {
     pub fn physical_sectors(&self) -> (u64, u64) {
         let tally = self.disk.tally();
         let read = Cause::ALL.into_iter().map(|cause| tally.reads(cause).sectors).sum();
-        let written = Cause::ALL.into_iter().map(|cause| tally.writes(cause).sectors).sum();
-        (read, written)
+        (read, tally.written_sectors())
     }
 }
 

@@ -104,7 +104,7 @@ impl MemberDrive {
             device,
             arrived: VecDeque::new(),
             waiting: None,
-            dispatch: Dispatch::new(None),
+            dispatch: Dispatch::new(NCQ_COMMANDS),
             times: CommandTimes::default(),
             completions: VecDeque::new(),
             check,
@@ -187,9 +187,8 @@ impl MemberDrive {
 
     /// Sets the order in which queued commands are served. The queue is empty.
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
-        self.dispatch = Dispatch::new(queueing.dispatched());
-        // In order of arrival, `Dispatch` takes this number too.
         let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
+        self.dispatch = Dispatch::new(depth);
         self.depth = depth as usize;
         // With a write cache even a drive that keeps the order has a queue, because commands that need no platters pass those that do.
         self.waiting = match self.write_cache {
@@ -382,7 +381,7 @@ impl MemberDrive {
     ) -> DiskResult<Times> {
         let Some(cache) = &mut self.write_cache else { unreachable!("there is one") };
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
-        let start = cache.bus_from(from);
+        let start = from.max(cache.bus_free_at);
         let end = self.device.disk.transfer(start, sent, write, sectors);
         match &mut self.check {
             Some(check) => check.serve_from_cache(&mut self.device, cache, request, data, end)?,
@@ -390,11 +389,12 @@ impl MemberDrive {
             None => {}
         }
         self.device.note_request(end);
-        cache.note_command(end, true);
+        cache.bus_free_at = end;
+        cache.note_command(end);
         let times = Times { arrival, start, end };
-        // It has no turn on the platters, but if the cache had no room when it arrived, it waited for them.
-        let waited_for_platters = from > arrival;
-        self.note_served(request, (sent, sent), host, &times, waited_for_platters);
+        // If the cache had no room when it arrived, it waited for the platters, as if its turn on them came when it was dispatched.
+        let turn = (from > arrival).then_some(sent);
+        self.note_served(request, sent, turn, host, &times);
         Ok(times)
     }
 
@@ -412,9 +412,9 @@ impl MemberDrive {
         let start = self.through_outages(|drive| drive.begin_and_serve(request, arrival, data))?;
         let times = Times { arrival, start, end: self.device.now() };
         if let Some(cache) = &mut self.write_cache {
-            cache.note_command(times.end, false);
+            cache.note_command(times.end);
         }
-        self.note_served(request, (sent, turn), host, &times, true);
+        self.note_served(request, sent, Some(turn), host, &times);
         Ok(times)
     }
 
@@ -429,22 +429,17 @@ impl MemberDrive {
         Ok(turn)
     }
 
-    /// Updates the counts after a request was served that was dispatched at `sent`, and whose turn came at `turn`. `on_platters` if it used
-    /// the platters, or had to wait for them.
+    /// Updates the counts after a request was served that was dispatched at `sent`. Its turn on the platters came at `turn`; `None` if it
+    /// neither used them nor had to wait for them.
     #[inline(always)]
-    fn note_served(
-        &mut self,
-        request: &Request,
-        (sent, turn): (Nanos, Nanos),
-        host: bool,
-        times: &Times,
-        on_platters: bool,
-    ) {
+    fn note_served(&mut self, request: &Request, sent: Nanos, turn: Option<Nanos>, host: bool, times: &Times) {
         self.at = request.end();
         self.dispatch.completed(times.end);
         self.times.count(times.end - sent);
         // Cleaning that ended after the command had arrived delayed it.
-        if on_platters && self.device.cleaning_end() > times.arrival {
+        if let Some(turn) = turn
+            && self.device.cleaning_end() > times.arrival
+        {
             self.note_waiting(turn, host);
         }
         if let Some(counts) = &mut self.counts {
@@ -569,7 +564,8 @@ impl MemberDrive {
         })?;
         let end = self.device.now();
         for Dispatched { command: Command { tag, request, arrival, host, data }, sent } in writes {
-            self.note_served(&request, (sent, arrival.max(free)), host, &Times { arrival, start, end }, true);
+            let times = Times { arrival, start, end };
+            self.note_served(&request, sent, Some(arrival.max(free)), host, &times);
             self.completions.push_back(Completion { tag, start, end, data });
         }
         Ok(())

@@ -197,10 +197,9 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    /// Dispatch to a drive that takes `depth` commands at once, by default those of NCQ.
-    pub fn new(depth: Option<u32>) -> Dispatch {
-        let ends = vec![Nanos::ZERO; depth.unwrap_or(NCQ_COMMANDS).max(1) as usize].into();
-        Dispatch { ends, next_sent: 0, next_end: 0 }
+    /// Dispatch to a drive that takes `depth` commands at once.
+    pub fn new(depth: u32) -> Dispatch {
+        Dispatch { ends: vec![Nanos::ZERO; depth.max(1) as usize].into(), next_sent: 0, next_end: 0 }
     }
 
     /// The time at which the next command, in the order of arrival, is dispatched. The completion that it waits for has been noted.
@@ -255,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_command_is_dispatched_when_one_at_the_drive_completes() {
-        let mut dispatch = Dispatch::new(Some(2));
+        let mut dispatch = Dispatch::new(2);
         let mut serve = |arrival, end| {
             let sent = dispatch.send(Nanos(arrival));
             dispatch.completed(Nanos(end));
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn commands_that_are_ordered_anew_wait_for_as_many_completions() {
-        let mut dispatch = Dispatch::new(Some(3));
+        let mut dispatch = Dispatch::new(3);
         let sent = [0, 0, 0].map(|arrival| dispatch.send(Nanos(arrival)).0);
         dispatch.completed(Nanos(7));
         assert_eq!((sent, dispatch.send(Nanos(1)).0), ([0, 0, 0], 7));

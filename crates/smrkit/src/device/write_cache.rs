@@ -118,7 +118,8 @@ pub(super) struct WriteCache {
     last_command: Nanos,
     /// The last moment at which it became half full.
     half_full: Nanos,
-    bus_free_at: Nanos,
+    /// When the bus has carried the data of the last command that used it.
+    pub bus_free_at: Nanos,
 }
 
 state! {
@@ -263,18 +264,10 @@ impl WriteCache {
         Some(now.max(start + Nanos(freed as u64)))
     }
 
-    /// The first time from `from` on at which the bus can carry the data of a command that is held, or has room.
-    pub fn bus_from(&self, from: Nanos) -> Nanos {
-        from.max(self.bus_free_at)
-    }
-
-    /// Notes a command that completes at `end`; `on_bus` if it used the bus until then.
+    /// Notes a command that completes at `end`.
     #[inline]
-    pub fn note_command(&mut self, end: Nanos, on_bus: bool) {
+    pub fn note_command(&mut self, end: Nanos) {
         self.last_command = self.last_command.max(end);
-        if on_bus {
-            self.bus_free_at = end;
-        }
     }
 
     fn is_half_full(&self) -> bool {
@@ -387,7 +380,8 @@ impl WriteCache {
     }
 
     /// The first time from `now` on at which a batch is to be destaged if no command needs the platters: when the cache is half full, a
-    /// batch is complete, no command has come for a while, or something is too old. `None` if the cache is empty.
+    /// batch is complete, no command has come for a while, or something is too old. Whatever the reason, a run has to be ready. `None` if the
+    /// cache is empty.
     #[inline]
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
         if self.runs.is_empty() {

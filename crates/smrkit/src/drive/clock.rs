@@ -138,11 +138,6 @@ impl DriveClock {
         }
     }
 
-    /// Until when the media works in the background; 0 where it never does.
-    pub fn busy_until(&self) -> Nanos {
-        self.buffered().map_or(Nanos::ZERO, |clock| clock.busy_until)
-    }
-
     /// Time that the media wrote from the drive's own cache while no command was served; `None` where it has no cache.
     pub fn unwaited(&self) -> Option<Nanos> {
         self.buffered().map(|clock| clock.unwaited)

@@ -151,7 +151,7 @@ fn interpolate(points: &[(f64, f64)], x: f64) -> f64 {
     a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0)
 }
 
-/// Index of the sample at or before a distance.
+/// Index of the sample at or before a distance. Distances below `exact` have a sample each; beyond, an octave has 2^[`OCTAVE_BITS`].
 #[inline]
 fn sample_index(cylinders: u32, exact: u32) -> usize {
     if cylinders < exact {

@@ -175,6 +175,7 @@ impl<'a> Engine<'a> {
             if skips_events {
                 self.serve_in_turn(&mut input, source)?;
             }
+            // Once the batch is used up the next one is taken first: its first request may arrive before the next event.
             if !input.wants_more() && !self.process_next(&mut input, source)? {
                 break;
             }
@@ -183,7 +184,7 @@ impl<'a> Engine<'a> {
                 is_wanted = self.show_progress(source);
             }
         }
-        // A run that ends within its warm-up has counted nothing, from now on.
+        // A run that ends within its warm-up counts nothing. Its outcome begins at its end, with the work of the warm-up left out.
         if !self.warm_up.is_over {
             self.begin_counting()?;
         }

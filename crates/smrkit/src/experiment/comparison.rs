@@ -74,22 +74,12 @@ impl Group {
     }
 }
 
-/// Executes all runs on `demand`, and judges them against conventional disks.
+/// Executes all runs, run `i` on `demands[served[i]]`, and judges them against conventional disks. Errors: `served` does not name one demand
+/// for each run.
 ///
 /// The baseline is `in-place` on conventional disks (for an array, the same array of such disks). If it is not among the runs on the same
 /// drives under the same settings, it is run unlisted and unchecked. An interrupt leaves the outcomes so far, marked as incomplete.
 pub fn compare(
-    runs: &[PlannedRun],
-    demand: &dyn Demand,
-    monitor: &dyn Monitor,
-    what: &str,
-    records: RunRecorders,
-) -> Result<Compared, Error> {
-    compare_each(runs, &vec![0; runs.len()], &[demand], monitor, what, records)
-}
-
-/// Compares runs of several demands: run `i` is executed on `demands[served[i]]`. Errors: `served` does not name one demand for each run.
-pub fn compare_each(
     runs: &[PlannedRun],
     served: &[usize],
     demands: &[&dyn Demand],

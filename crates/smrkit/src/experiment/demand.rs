@@ -381,13 +381,14 @@ impl Demand for MergedDemand {
 impl Opened for Interleaved<Box<dyn Opened>> {
     fn describe(&self) -> Replayed {
         let mut all = Replayed { interleave: Some(self.rule), ..Replayed::default() };
-        let source = |number: usize| {
+        let mut sources = Vec::with_capacity(self.len());
+        for number in 0..self.len() {
             let own = self.source(number).describe();
             all.trace_notes = all.trace_notes + own.trace_notes;
             // Tables show a single reading: that of the first trace.
             all.trace_reading = all.trace_reading.take().or(own.trace_reading.clone());
             let (first, sectors) = self.place(number);
-            MergedSource {
+            sources.push(MergedSource {
                 trace: own.trace,
                 workload: own.workload,
                 sha256: own.trace_sha256,
@@ -396,9 +397,8 @@ impl Opened for Interleaved<Box<dyn Opened>> {
                 sectors,
                 first_lba: first.0,
                 requests: self.given(number),
-            }
-        };
-        let sources = (0..self.len()).map(source).collect();
+            });
+        }
         Replayed { sources: Some(sources), ..all }
     }
 

@@ -92,7 +92,8 @@ impl Experiment {
         let needed = || pool::make_one(monitor, "reading the trace", |_| self.needed_sectors());
         let compare = |needed, records| {
             let runs = systems.runs(&self.settings, needed)?;
-            comparison::compare(&runs, self.demand.as_ref(), monitor, "replaying", records)
+            let served = vec![0; runs.len()];
+            comparison::compare(&runs, &served, &[&*self.demand], monitor, "replaying", records)
         };
         if records.is_some() {
             // Scanned beforehand: a run that starts again for a second volume would record twice.

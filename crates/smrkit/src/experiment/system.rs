@@ -18,7 +18,7 @@ use crate::engine::system::{ArrayRun, DriveRun, SystemRun};
 use crate::error::Error;
 use crate::experiment::planned::PlannedRun;
 use crate::layer::{self, AS_SOLD, BASELINE, DRIVE_MANAGED, LayerSpec};
-use crate::quantity::{Bytes, parse_capacity};
+use crate::quantity::{Bytes, parse_bytes};
 use crate::settings::Settings;
 use crate::stats::outcome::{RunRecord, Scaled};
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -601,7 +601,8 @@ impl FromStr for AskedCapacity {
     fn from_str(text: &str) -> Result<AskedCapacity, Error> {
         match text {
             "auto" => Ok(AskedCapacity::Auto),
-            _ => Ok(AskedCapacity::Sectors(parse_capacity(text)?)),
+            // Whole sectors: the rest of a round size such as 8TB is left out.
+            _ => Ok(AskedCapacity::Sectors(parse_bytes(text)? / SECTOR_BYTES)),
         }
     }
 }

@@ -334,7 +334,8 @@ pub fn times(multiple: f64) -> String {
     }
 }
 
-/// Sentence on requests over the common timeouts: how many, compared with the baseline, and which drives would be dropped.
+/// The end of the sentence on the longest request: how many are over the common timeouts, compared with the baseline; then a sentence on
+/// the drives that would be dropped.
 fn stalls(outcome: &Outcome) -> String {
     let (verdict, is_baseline) = (&outcome.verdict, outcome.layer == BASELINE);
     // If the load is too much for any disk, a dropped one says nothing about shingling.
@@ -343,16 +344,15 @@ fn stalls(outcome: &Outcome) -> String {
         return format!(".{dropped}");
     }
     let whom = if is_array(outcome) { "conventional disks" } else { "a conventional disk" };
-    let own = |total: u64, baseline: Option<u64>| match baseline {
-        _ if is_baseline => total.to_string(),
+    let compared = |total: u64, baseline: Option<u64>| match baseline.filter(|_| !is_baseline) {
         Some(0) => format!("{total} (none on {whom})"),
         Some(of_baseline) => format!("{total} ({of_baseline} on {whom})"),
         None => total.to_string(),
     };
-    let over_7s = own(verdict.stalls_over_7s, verdict.baseline_stalls_over_7s);
+    let over_7s = compared(verdict.stalls_over_7s, verdict.baseline_stalls_over_7s);
     let over_30s = match verdict.stalls_over_30s {
         0 => "none".into(),
-        count => own(count, verdict.baseline_stalls_over_30s),
+        count => compared(count, verdict.baseline_stalls_over_30s),
     };
     format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}.{dropped}")
 }

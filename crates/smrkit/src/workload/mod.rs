@@ -11,7 +11,6 @@ mod patterns;
 mod recipes;
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::error::Error;
 use crate::interleave::{Interleave, Interleaved, MergePart, SOURCES_MAX, SourcePlacement};
@@ -74,13 +73,6 @@ impl Workload {
             });
         }
         Ok(Box::new(Chained::new(phases)))
-    }
-}
-
-impl FromStr for Workload {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Workload, Error> {
-        Workload::parse(text)
     }
 }
 

@@ -175,9 +175,9 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. If that was the last of a stage, returns the tracks that the stage rewrote. `is_cached` returns true for tracks that are
-    /// wholly cached, and stay so until they are rewritten. `overlay` puts the cached data of home tracks into the buffer, where the first of
-    /// these tracks begins at the given sector; it returns whether there was any such data.
+    /// Does one phase, after any in which there is nothing to do. If that was the last of a stage, returns the tracks that the stage rewrote.
+    /// `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the cached data of
+    /// home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was any such data.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
@@ -197,7 +197,9 @@ impl Cleaner {
                 Phase::Read => {
                     work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
-                    let mut read = work.unread..work.memory_end.min(work.blank_from).max(work.unread);
+                    // Never-written tracks are not read. If all of the stage's are such, the range is empty.
+                    let read_end = work.memory_end.min(work.blank_from).max(work.unread);
+                    let mut read = work.unread..read_end;
                     // Cached tracks at either end are left to the overlay. Those in between are read along, so that it is one access.
                     while !read.is_empty() && is_cached(read.start..read.start + 1) {
                         read.start += 1;

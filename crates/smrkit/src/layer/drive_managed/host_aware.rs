@@ -235,9 +235,10 @@ impl HostAware {
         let mut cached: Vec<MergedPiece> = self.cache.map.mapped(first, n).collect();
         let is_wholly_cached = cached.iter().map(|piece| piece.1).sum::<u64>() == n;
         let mut buf = disk.buf(n);
-        let home = self.home_ends[zone as usize].saturating_sub(at).min(n);
-        if home > 0 && !is_wholly_cached {
-            disk.read(self.place(zone) + at, home, Cause::Clean, &mut buf, 0)?;
+        // Sectors of this stage that the zone has at its place.
+        let at_home = self.home_ends[zone as usize].saturating_sub(at).min(n);
+        if at_home > 0 && !is_wholly_cached {
+            disk.read(self.place(zone) + at, at_home, Cause::Clean, &mut buf, 0)?;
         }
         work.merged.extend_from_slice(&cached);
         overlay(disk, &mut cached, first, &mut buf, 0)?;

@@ -303,6 +303,7 @@ impl SBlock {
         let Some(first) = entry.lba() else { return false };
         let valid: SmallVec<[(Lba, u64); 8]> = self.valid_parts(section, old, entry).collect();
         for &(lba, n) in &valid {
+            // The entry's header takes its first sector.
             let from = new + 1 + (lba - first);
             for (position, pba, count) in self.caches[section].runs(from, n) {
                 self.map.insert(lba + (position - from), count, pba);

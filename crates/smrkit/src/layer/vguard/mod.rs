@@ -27,6 +27,7 @@ use super::runs::Joined;
 use crate::geometry::{Divisor, Geometry};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
+use crate::random::bits_under;
 use crate::units::Track;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
@@ -162,7 +163,7 @@ fn track_bits(drive: &Drive) -> u64 {
 
 /// Bits needed to number `count` things.
 fn bits(count: u64) -> u64 {
-    u64::from(64 - (count.max(2) - 1).leading_zeros())
+    u64::from(bits_under(count.max(2)))
 }
 
 impl Vguard {

@@ -183,8 +183,10 @@ def summary_rows(study: Study, schemes: list[Scheme], demands: list[str], runs: 
     for scheme, lost in zip(schemes, lost_to_cuts(study)):
         layer, cells = scheme.layer, []
         by_idle = {is_idle: [runs[layer, demand, is_idle] for demand in demands] for is_idle in (False, True)}
+        # In the order of `header`, each value without idle time and then with it.
         for key, is_idle in product(("mean", "p99_9"), by_idle):
-            cells.append(f"{short(geometric_mean(slowdown(layer, demand, is_idle, key) for demand in demands))} ×")
+            multiple = geometric_mean(slowdown(layer, demand, is_idle, key) for demand in demands)
+            cells.append(f"{short(multiple)} ×")
         for of_scheme in by_idle.values():
             cells.append(with_unit(max(run.latency_ns.all.max for run in of_scheme) / 1e9, SECONDS))
         for of_scheme in by_idle.values():
