@@ -457,6 +457,8 @@ impl FleetOptions {
     }
 
     fn check(&self) -> Result<(), Error> {
+        // Also of a fleet that nobody uses, where nothing else reads it.
+        endless(&self.workload)?;
         let (Code { data, parity }, disks) = (self.code, self.disks);
         let width = u64::from(data + parity);
         let positive = [("fill", self.fill), ("afr", self.afr), ("rack-share", self.rack_share)];
@@ -467,6 +469,8 @@ impl FleetOptions {
             format!("{needs}: add drives, or make the code narrower")
         } else if self.groups == 1 && !disks.is_multiple_of(width) {
             format!("--groups 1 makes arrays of {width} drives, and --disks {disks} is no multiple of that")
+        } else if let Some(racks) = self.racks.filter(|&racks| racks > disks) {
+            format!("--racks {racks} are more than --disks {disks}: give at most one for each drive")
         } else if let Some((name, _)) = zero {
             format!("--{name} is 0, so that nothing is ever repaired: give more")
         } else if self.precision < MOST_PRECISE {
@@ -523,8 +527,11 @@ impl FleetOptions {
         let think = if self.load == 0 { Nanos::ZERO } else { Nanos(1_000_000_000) };
         let settings = Settings { depth: self.load.max(1), think, seed: self.seed, ..Settings::default() };
         let run = |live: f64| -> Result<PlannedRun, Error> {
-            let run = self.systems(job, live)?.runs(&[settings], None)?.pop();
-            let run = run.ok_or_else(|| Error::Usage("the values of {set} make no run: give one value each".into()))?;
+            let runs = self.systems(job, live)?.runs(&[settings], None)?;
+            let [run] = <[PlannedRun; 1]>::try_from(runs).map_err(|runs| {
+                let several = format!("the values of {{set}} make {} fleets of each drive", runs.len());
+                Error::Usage(format!("{several}: give one value each"))
+            })?;
             if job.is_twin { run.conventional() } else { Ok(run) }
         };
         let load = Load { kind: LoadKind::Light, demand, settings, is_even: false };

@@ -30,7 +30,7 @@ pub fn text(fleets: &[FleetOfDrives]) -> String {
 /// The sentences, and a table of all fleets.
 pub fn screen(answer: &FleetAnswer, width: usize) -> String {
     let lines = answer.text.lines().map(|line| wrapped("", &printable(line), width) + "\n");
-    format!("{}\n{}", lines.collect::<String>(), table(&answer.fleets).text_within(width))
+    format!("{}\n{}\n", lines.collect::<String>(), table(&answer.fleets).text_within(width))
 }
 
 /// A number of which nobody reads more than three digits.

@@ -34,6 +34,9 @@ fn nonsense_is_refused_with_what_to_do() {
         ("--repair-rate 1M --throttle 1M", &["--throttle"]),
         ("--drive st8000dm04", &["did you mean `ST8000DM004`"]),
         ("--load 3 --workload nonsense", &["nonsense"]),
+        ("--workload nonsense", &["nonsense"]),
+        ("--racks 2000 --rack-loss 1%", &["--racks 2000", "--disks 1000", "at most one"]),
+        ("--drive hc680 --set zone-log.host=xfs,f2fs", &["--set", "2 fleets", "one value each"]),
     ] {
         smrkit(&format!("fleet {arguments}")).says(2, words);
     }

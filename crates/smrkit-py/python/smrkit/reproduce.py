@@ -171,8 +171,11 @@ def draw_curves(
 
     ``properties`` are those of the axes, such as ``xlabel`` and ``yscale``.
     """
-    for label, (x, y) in curves.items():
-        ax.plot(list(x), list(y), style, label=label)
+    for nth, (label, (x, y)) in enumerate(curves.items()):
+        [line] = ax.plot(list(x), list(y), style, label=label)
+        # Matplotlib's ten colours repeat from here on.
+        if nth >= 10:
+            line.set(linestyle="--", marker="s")
     for label, value in (guides or {}).items():
         ax.axhline(value, color="grey", linestyle=":", label=label)
     ax.set(**properties)
