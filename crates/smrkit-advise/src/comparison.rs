@@ -449,6 +449,15 @@ pub enum Effect {
     Worsens,
 }
 
+/// The times of a run before and after a change of its requests' sizes, as multiples of that of conventional disks. How much of an even load
+/// was run before its cache was full is chance, so what remains is compared.
+pub fn times_by_bytes(before: &Comparison, after: &Comparison, is_even: bool) -> [Option<f64>; 2] {
+    match before.from_first_wait.zip(after.from_first_wait).filter(|_| is_even) {
+        Some((was, is)) => [was.elapsed, is.elapsed],
+        None => [before.whole.elapsed, after.whole.elapsed],
+    }
+}
+
 /// Effect of a change from `before` to `after`.
 pub fn effect(before: &Judged, after: &Judged) -> Effect {
     let (had, has) = (before.problems, after.problems);
@@ -498,6 +507,18 @@ mod tests {
             dropped_30s: u64::from(stall_s > 30),
             ..Trajectory::default()
         }
+    }
+
+    #[test]
+    fn what_remains_of_an_even_load_is_compared() {
+        let of = |whole, later: Option<f64>| {
+            let times = |times| Multiples { elapsed: Some(times), mean: times, p99: times, longest: times };
+            Comparison { whole: times(whole), from_first_wait: later.map(times), rebuild: None }
+        };
+        let compared = |later, is_even| times_by_bytes(&of(13.0, Some(18.0)), &of(8.0, later), is_even);
+        assert_eq!(compared(Some(5.0), true), [Some(18.0), Some(5.0)]);
+        assert_eq!(compared(Some(5.0), false), [Some(13.0), Some(8.0)]);
+        assert_eq!(compared(None, true), [Some(13.0), Some(8.0)]);
     }
 
     #[test]

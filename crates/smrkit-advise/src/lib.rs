@@ -29,7 +29,7 @@ use serde::{Serialize, Serializer};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::experiment::pool::{self, Monitor};
+use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::units::Nanos;
 
@@ -237,15 +237,15 @@ pub fn advise(
     let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
     let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
     let mut inquiry = Inquiry { question, sectors, monitor };
-    let is_previewed = inquiry.preview(listener)?;
-    let Some(mut pairs) = inquiry.run_as_it_is(None)? else { return Ok(None) };
+    let (is_previewed, unused) = inquiry.preview(listener)?;
+    let Some(mut pairs) = inquiry.run_as_it_is(unused, None)? else { return Ok(None) };
     // Who writes a zone of a host-managed disk again resets it before. A load that is refused for nothing else is judged on empty zones.
     let refused = |pairs: &[Pair]| pairs.iter().map(|(own, _)| own.trajectory.refused_share()).fold(0.0, f64::max);
     let on_empty = question.on_empty_disks();
     let mut refused_where_written = None;
     if question.assumes_written && refused(&pairs) > 0.0 {
         let empty = Inquiry { question: &on_empty, ..inquiry };
-        let Some(others) = empty.run_as_it_is(None)? else { return Ok(None) };
+        let Some(others) = empty.run_as_it_is(None, None)? else { return Ok(None) };
         refused_where_written = Some(refused(&pairs)).filter(|_| refused(&others) == 0.0);
         // As much refused on empty zones is refused for its order, and not because zones were full.
         if refused(&others) <= refused(&pairs) {
@@ -285,7 +285,7 @@ pub fn advise(
         }
         advice.conclude();
         if advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
-            let trimmed = inquiry.run_as_it_is(Some(&pairs))?.unwrap_or_default();
+            let trimmed = inquiry.run_as_it_is(None, Some(&pairs))?.unwrap_or_default();
             advice.trimmed = trimmed.iter().zip(&question.loads).map(present_of).collect();
         }
         judge_beside(&mut advice, base_pair.1.compared_with(&base_pair.1));
@@ -345,31 +345,31 @@ impl Inquiry<'_> {
         Ok(is_trimmed || self.question.need.every.is_some() || changes::at_end(run, true)?.is_some())
     }
 
-    /// Answers by the first requests of a load, or by half of the part of each disk that is rebuilt (and a quarter, beside which it shows how
-    /// the time grows with the disk), if there is more to run. Until it is known what comes once a cache is full, a hundred times as many
-    /// requests may have to be served. True if the listener was told.
-    fn preview(&self, listener: &mut dyn Listener) -> Result<bool, Error> {
+    /// Answers by the first requests of a load, or by the rebuild of the unused array, if there is more to run. Until it is known what comes once
+    /// a cache is full, a hundred times as many requests may have to be served. Returns true if the listener was told, and the run of the
+    /// unused array, which is a part of the answer.
+    fn preview(&self, listener: &mut dyn Listener) -> Result<(bool, Option<Pair>), Error> {
         let Question { run, loads, whole_disk_bytes, .. } = self.question;
-        let Some(load) = loads.first() else { return Ok(false) };
+        let Some(load) = loads.first() else { return Ok((false, None)) };
         // Of a rebuild that is run on a part of each disk, as long as nobody uses the array.
         let is_part = run.rebuild().is_some() && whole_disk_bytes.is_some();
         // Nobody knows whether a trace, or work on all of a disk, begins as it goes on.
         if !is_part && (run.rebuild().is_some() || !load.is_even) {
-            return Ok(false);
+            return Ok((false, None));
         }
         let pair = pool::make_one(self.monitor, "the first requests", |watch| {
+            if is_part {
+                return self.pair(load, None, watch);
+            }
             let own = Trial { first: Some(AT_FIRST_SIGHT), ..self.trial(load) };
-            let own = if is_part { own.on_half()? } else { own };
             let usual = Trial { run: own.run.conventional()?, ..own.clone() };
-            // The reserve that a drive needs at least makes a small part faster than a large one.
-            let served = if is_part { own.serve_load(is_part, watch)? } else { own.serve(watch)? };
-            Ok((served, Arc::new(usual.serve(watch)?)))
+            Ok((own.serve(watch)?, Arc::new(usual.serve(watch)?)))
         })?;
         let (own, usual) = &pair;
         let is_whole = !own.outcome.interrupted && !usual.outcome.interrupted && (own.outcome.requests > 0 || is_part);
         // What is refused is tried on empty zones first.
         if !is_whole || own.trajectory.refused > 0 {
-            return Ok(false);
+            return Ok((false, None));
         }
         // Times and bytes of the whole load are extrapolated.
         let even_requests = match load.settings.arrival {
@@ -386,31 +386,35 @@ impl Inquiry<'_> {
             words::answer(&mut advice, &own.outcome);
             listener.preview(&advice);
         }
-        Ok(is_told)
+        Ok((is_told, is_part.then_some(pair)))
     }
 
-    /// The system as it is and conventional disks, under each load; or with the disk trimmed that is written to, where `written` is as it is.
-    /// `None` after an interrupt.
-    fn run_as_it_is(&self, written: Option<&[Pair]>) -> Result<Option<Vec<Pair>>, Error> {
-        let Inquiry { question, monitor, .. } = *self;
-        let is_part = question.whole_disk_bytes.is_some();
-        let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |nth, load, mut watch| {
-            let mut trial = self.trial(load);
-            if let Some(trimmed) = written.and_then(|_| changes::trimmed(&trial.run)) {
-                trial.run = trimmed;
-            }
-            let usual = Trial { run: trial.run.conventional()?, ..trial.clone() };
-            let own = trial.serve_load(is_part, &mut watch)?;
-            // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
-            let known = written.map(|pairs| &pairs[nth]);
-            if let Some((_, usual)) = known.filter(|(before, _)| before.asked == own.asked || !load.is_even) {
-                return Ok((own, Arc::clone(usual)));
-            }
-            let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
-            Ok((own, Arc::new(usual.serve(&mut watch)?)))
+    /// The system as it is and conventional disks, under each load, of which the first may have been run; or with the disk trimmed that is
+    /// written to, where `written` is as it is. `None` after an interrupt.
+    fn run_as_it_is(&self, first: Option<Pair>, written: Option<&[Pair]>) -> Result<Option<Vec<Pair>>, Error> {
+        let rest = &self.question.loads[usize::from(first.is_some())..];
+        let results = pool::make_all(rest, self.monitor, "the drive as it is, run", |nth, load, mut watch| {
+            self.pair(load, written.map(|pairs| &pairs[nth]), &mut watch)
         });
         let is_whole = |(own, usual): &Pair| !own.outcome.interrupted && !usual.outcome.interrupted;
-        results.into_iter().map(|result| Ok(result?.filter(is_whole))).collect()
+        let rest = results.into_iter().map(|result| Ok(result?.filter(is_whole)));
+        first.map(|pair| Ok(Some(pair))).into_iter().chain(rest).collect()
+    }
+
+    /// The system as it is and conventional disks, under a load; or with the disk trimmed that is written to, where `written` is as it is.
+    fn pair(&self, load: &Load, written: Option<&Pair>, watch: &mut RunWatch) -> Result<Pair, Error> {
+        let mut trial = self.trial(load);
+        if let Some(trimmed) = written.and_then(|_| changes::trimmed(&trial.run)) {
+            trial.run = trimmed;
+        }
+        let usual = Trial { run: trial.run.conventional()?, ..trial.clone() };
+        let own = trial.serve_load(self.question.whole_disk_bytes.is_some(), watch)?;
+        // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
+        if let Some((_, usual)) = written.filter(|(before, _)| before.asked == own.asked || !load.is_even) {
+            return Ok((own, Arc::clone(usual)));
+        }
+        let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
+        Ok((own, Arc::new(usual.serve(watch)?)))
     }
 
     /// The drive at both ends of what is known of it; and true if the load has no room at one of them.
@@ -486,7 +490,8 @@ fn try_change(advice: &Advice, change: Change, (own, usual): &Pair, monitor: &dy
         }
         Ok(made) => made,
     };
-    let mut before = judged(advice, &own.trajectory, &own.compared_with(usual));
+    let as_it_is = own.compared_with(usual);
+    let mut before = judged(advice, &own.trajectory, &as_it_is);
     if before.problems.refused {
         // No time of what is refused is a disk's.
         (before.multiples, before.longest_stall_ns) = ([None; 4], u64::MAX);
@@ -497,7 +502,9 @@ fn try_change(advice: &Advice, change: Change, (own, usual): &Pair, monitor: &dy
     if is_by_bytes {
         // Latencies of larger writes are no longer or shorter than those of smaller ones for what the disk does.
         let mean = Some(against.whole.mean).filter(|_| made.outcome.engine.arrival == Arrival::Trace);
-        after.multiples = [against.whole.elapsed, mean, None, None];
+        let [was, is] = comparison::times_by_bytes(&as_it_is, &against, is_even);
+        before.multiples[0] = was;
+        after.multiples = [is, mean, None, None];
     }
     let found = match effect(&before, &after) {
         // Where a part of it was run, nobody has seen what comes after it.

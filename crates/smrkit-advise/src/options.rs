@@ -175,9 +175,16 @@ impl AdviseOptions {
             true => None,
             false => self.whole_disk_bytes(&systems, settings)?,
         };
-        if whole_disk_bytes.is_some() {
-            system.capacity = Some(AskedCapacity::Sectors(PART_SECTORS));
-            systems = Systems::new(&system)?;
+        if let Some(whole_bytes) = whole_disk_bytes {
+            // A layer of large zones has no room on a small disk.
+            let larger = |part: &u64| Some(part * 2).filter(|part| part * SECTOR_BYTES < whole_bytes);
+            for part in std::iter::successors(Some(PART_SECTORS), larger) {
+                system.capacity = Some(AskedCapacity::Sectors(part));
+                systems = Systems::new(&system)?;
+                if smallest_disk_sectors(&systems, settings).is_ok() {
+                    break;
+                }
+            }
         }
         Ok(AskedAdvice { options: self, settings, system, systems, placement, whole_disk_bytes, source, asked_use })
     }
@@ -193,10 +200,11 @@ impl AdviseOptions {
         if let Some(paced) = self.asked_use.iter().find(|one| matches!(one.info.pace, Pace::Own(_)))
             && self.every.is_some()
         {
+            let has_amount = self.asked_use.iter().any(|one| matches!(one.info.pace, Pace::AtOnce(_)));
+            let amount = "; what has to be done beside it is spread over {within}, again and again";
+            let (what, beside) = (paced.info.what, if has_amount { amount } else { "" });
             return Err(Error::Usage(format!(
-                "{} goes on all the time, so that nothing comes again: leave `every` out. Amounts beside it are spread over {{within}}, and \
-                 taken to come again at once",
-                paced.info.what
+                "{what} never ends, so that it can't come again: leave {{every}} out{beside}"
             )));
         }
         let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && asked.spread_over.is_none());
@@ -327,11 +335,16 @@ impl AdviseOptions {
         if !self.demand.trace.is_empty() {
             return Ok(None);
         }
-        let whole = systems.runs(&[settings], None)?.pop();
-        let members = whole.iter().flat_map(|run| run.system().drives());
-        let sectors = members.map(DriveRun::host_sectors).collect::<Result<Vec<u64>, _>>()?.into_iter().min();
+        let sectors = smallest_disk_sectors(systems, settings)?;
         Ok(sectors.filter(|&sectors| sectors > PART_SECTORS).map(|sectors| sectors * SECTOR_BYTES))
     }
+}
+
+/// What the smallest disk of a system offers.
+fn smallest_disk_sectors(systems: &Systems, settings: Settings) -> Result<Option<u64>, Error> {
+    let run = systems.runs(&[settings], None)?.pop();
+    let members = run.iter().flat_map(|run| run.system().drives());
+    Ok(members.map(DriveRun::host_sectors).collect::<Result<Vec<u64>, _>>()?.into_iter().min())
 }
 
 /// The same, with requests as fast as they are served.
@@ -578,7 +591,7 @@ mod tests {
         let both = [("use", "restic:bytes=60G"), ("use", "torrent")];
         let within = [&both[..], &[("within", "8h")]].concat();
         for words in [[&both[..], &[("every", "1d")]].concat(), [&within[..], &[("every", "1d")]].concat()] {
-            assert!(asked(&words).contains("leave `every` out"), "{}", asked(&words));
+            assert!(asked(&words).contains("leave every out"), "{}", asked(&words));
         }
         assert_eq!(asked(&within), "");
         // A rebuild ends, whatever goes on beside it.

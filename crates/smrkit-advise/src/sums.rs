@@ -470,16 +470,19 @@ fn fio(text: &str) -> Result<Recorded, String> {
             None => phases.push(vec![job]),
         }
     }
-    let mut note = "made of fio's job file: file system, page cache and flushes are left out".to_string();
+    let mut note = "made of fio's job file: file system and page cache are left out".to_string();
     // All of the disk written in order is the state in which it is looked at anyway.
-    let fills = |job: &&Job| job.get("rw").is_some_and(|rw| rw == "write") && !job.contains_key("size");
+    let fills = |job: &&Job| {
+        let is_whole = job.get("size").is_none_or(|size| size == "100%");
+        is_whole && ["rw", "readwrite"].iter().any(|key| job.get(*key).is_some_and(|rw| rw == "write"))
+    };
     if phases.len() > 1 && phases[0].iter().all(fills) {
         phases.remove(0);
         note += ", and the job that fills the disk is taken for its state";
     }
     // Requests of a job that is limited by time, since how many it does in that time is the question. A single phase gets enough to show the
     // rate that lasts.
-    let endless = if phases.len() > 1 { "100k" } else { "10M" };
+    let endless = if phases.len() > 1 { 100_000 } else { 10_000_000 };
     let made = |phase: &Vec<&Job>| -> Result<String, String> {
         Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+"))
     };
@@ -492,7 +495,7 @@ fn fio(text: &str) -> Result<Recorded, String> {
     Ok(Recorded { workload, depth, note, reported: None })
 }
 
-fn fio_job(job: &Job, endless: &str) -> Result<String, String> {
+fn fio_job(job: &Job, endless: u64) -> Result<String, String> {
     let get = |names: &[&str]| names.iter().find_map(|name| job.get(*name)).map(String::as_str);
     let size = |names: &[&str]| get(names).and_then(|text| text.split(',').next()).and_then(fio_bytes);
     let percent = |name: &str| get(&[name]).and_then(|text| text.parse::<f64>().ok());
@@ -506,19 +509,29 @@ fn fio_job(job: &Job, endless: &str) -> Result<String, String> {
             return Err(format!("fio's rw={other} has no workload: use read, write, randread, randwrite or randrw"));
         }
     };
-    let mut keys = vec![format!("size={}", exact_bytes(size(&["bs", "blocksize"]).unwrap_or(4096)))];
+    let block_bytes = size(&["bs", "blocksize"]).unwrap_or(4096);
+    let mut keys = vec![format!("size={}", exact_bytes(block_bytes))];
     if name == "mix" {
         let writes = percent("rwmixwrite").or_else(|| percent("rwmixread").map(|reads| 100.0 - reads));
         keys.push(format!("write_share={}", writes.unwrap_or(50.0) / 100.0));
     }
     let jobs = get(&["numjobs"]).and_then(|text| text.parse::<u64>().ok()).unwrap_or(1).max(1);
     let span = size(&["size", "filesize"]);
-    keys.extend(span.map(|bytes| format!("span={}", exact_bytes(bytes))));
-    keys.push(match size(&["io_size"]).or(span).filter(|_| !job.contains_key("time_based")) {
-        Some(bytes) => format!("bytes={}", exact_bytes(bytes.saturating_mul(jobs))),
-        None => format!("count={endless}"),
-    });
-    Ok(format!("{name}:{}", keys.join(",")))
+    let share = get(&["size"]).filter(|size| size.ends_with('%')).map(str::to_string);
+    keys.extend(span.map(exact_bytes).or(share).map(|span| format!("span={span}")));
+    let bytes = size(&["io_size"]).or(span).filter(|_| !job.contains_key("time_based"));
+    let bytes = bytes.map(|bytes| bytes.saturating_mul(jobs));
+    keys.push(bytes.map_or(format!("count={endless}"), |bytes| format!("bytes={}", exact_bytes(bytes))));
+    // Synchronous writes are durable before they complete: a flush comes with each of them, or with every so many.
+    let is_sync = get(&["sync"]).is_some_and(|sync| !["0", "none"].contains(&sync));
+    let every = get(&["fsync", "fdatasync"]).and_then(|text| text.parse().ok()).or(is_sync.then_some(1));
+    let Some(every) = every.filter(|&every: &u64| every > 0 && !name.ends_with("read")) else {
+        return Ok(format!("{name}:{}", keys.join(",")));
+    };
+    let flushes = bytes.map_or(endless, |bytes| bytes / block_bytes.max(1)) / every;
+    // Workloads send a request every 5 or 20 ms.
+    let interval_ms = every.saturating_mul(if name.starts_with("sequential") { 5 } else { 20 });
+    Ok(format!("{name}:{}+flush:interval={interval_ms}ms,count={}", keys.join(","), flushes.max(1)))
 }
 
 /// Sizes as fio has them: `4k` is 4096.
@@ -705,11 +718,24 @@ mod tests {
         let job = "# a job\n[global]\nioengine=libaio\niodepth=8\nbs=4k\nsize=1g\n\n[fill]\nrw=write\nbs=1m\n\n[random]\nstonewall\n\
                    rw=randrw\nrwmixread=70\nnumjobs=4\ntime_based\nruntime=60\n";
         let two = made(job);
-        let wanted = "sequential-write:size=1Mi,span=1Gi,bytes=1Gi;mix:size=4Ki,write_share=0.3,span=1Gi,count=100k";
+        let wanted = "sequential-write:size=1Mi,span=1Gi,bytes=1Gi;mix:size=4Ki,write_share=0.3,span=1Gi,count=100000";
         assert_eq!((two.workload.as_str(), two.depth), (wanted, Some(32)));
         let filled = made("[fill]\nrw=write\nbs=1m\n[random]\nstonewall\nrw=randwrite\nbs=4k\ntime_based\n");
-        assert_eq!((filled.workload.as_str(), filled.depth), ("random-write:size=4Ki,count=10M", Some(1)));
+        assert_eq!((filled.workload.as_str(), filled.depth), ("random-write:size=4Ki,count=10000000", Some(1)));
         assert!(filled.note.contains("fills the disk"), "{}", filled.note);
+        let filled = made("[fill]\nreadwrite=write\nsize=100%\n[random]\nstonewall\nrw=randwrite\nsize=20%\nbs=4k\n");
+        assert_eq!(filled.workload, "random-write:size=4Ki,span=20%,count=10000000");
+        // Of a mix only writes are flushed, but a flush after a read has nothing to do.
+        for (keys, flush) in
+            [("sync=1", "20ms,count=1024"), ("fsync=32", "640ms,count=32"), ("sync=dsync", "20ms,count=1024")]
+        {
+            let durable = made(&format!("[a]\nrw=randwrite\nbs=1m\nio_size=1g\n{keys}\n")).workload;
+            assert_eq!(durable, format!("random-write:size=1Mi,bytes=1Gi+flush:interval={flush}"));
+        }
+        assert_eq!(
+            made("[a]\nrw=read\nbs=1m\nsize=1g\nsync=1\n").workload,
+            "sequential-read:size=1Mi,span=1Gi,bytes=1Gi"
+        );
         assert!(from_text("[a]\nrw=trim\n", false, None).unwrap_err().contains("rw=trim"));
         assert_eq!(
             ["4k", "1M", "2GiB", "512", "x"].map(fio_bytes),

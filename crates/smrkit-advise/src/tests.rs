@@ -336,14 +336,14 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
     assert_eq!((unseen.answer, unseen.verdict), (Answer::Unknown, Verdict::TooShort));
     assert_eq!(
         unseen.text,
-        "Too short to say for longer: until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes \
+        "Not known for longer: until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes \
          then was not simulated.\nHow fast: 1 MB/s; a CMR disk 1 MB/s."
     );
     // 100 MB were run at 1 MB/s; in 500 s more it is full.
     assert_eq!(filling(false, Some(5e8)).verdict, Verdict::Fine, "it ends before the cache is full");
     assert_eq!(
         filling(false, Some(7e8)).text,
-        "Too short to say for all 700 MB: until the drive's cache is full, after about 10 min of this, it does 1 MB/s. What comes then was not \
+        "Not known for all 700 MB: until the drive's cache is full, after about 10 min of this, it does 1 MB/s. What comes then was not \
          simulated."
     );
 }
@@ -384,6 +384,8 @@ fn a_need_is_what_counts() {
     let text =
         "Yes: a backup by restic takes 5 h of the 8 h that you have, and the drive has cleaned up after 10 h more.";
     assert_eq!(said(both, "Yes").2, text);
+    let late = answered(rested(9)).text;
+    assert!(late.contains("Why: the drive needs 10 h of rest to move what was written from its cache to"), "{late}");
     let text = "No: a backup by restic is done, but its cleaning is not, when the next one begins after 9 h.";
     assert_eq!(said(rested(9), "No"), (Answer::No, Verdict::Misses, text.into()), "a CMR disk has nothing to clean");
     // It takes 18 GB in five hours, and never has the rest for that again: at 0.5 MB/s it is done in 10 h, each time.
@@ -585,7 +587,7 @@ fn a_budget_does_not_contradict_the_answer() {
     assert_eq!(headline, "No: tiny keeps up, but one request in a hundred takes 2.4 times as long as on a CMR disk.");
     assert_eq!(
         budget,
-        "How much: at 3 MB/s of this load it catches up, but requests wait as told above; the load asks for 1 MB/s."
+        "How much: in the long run it gets 3 MB/s of this load done, but requests wait as told above; the load asks for 1 MB/s."
     );
     let (headline, budget) = told(1.0, 3e6);
     assert_eq!(headline, "Yes: tiny does as well as a CMR disk for this load.");
@@ -1186,6 +1188,15 @@ fn what_was_measured_is_not_contradicted() {
     assert_eq!(said(15, Some(2)).text.lines().next().unwrap(), headline.to_string() + in_time);
     let enough = said(15, Some(3));
     assert!(enough.answer == Answer::Yes && enough.text.contains("; 57 h for 8 TB was measured"), "{}", enough.text);
+    // Use makes it slow, and even without use it was measured to be slower.
+    let mut used = replaced("st8000as0002", "raid1", 2, RebuildSpec::parse("rebuild").unwrap(), 15);
+    let mut light = replaced("st8000as0002", "raid1", 2, used.rebuild.unwrap(), 90).present.remove(0);
+    (used.present[0].load, light.load, light.against.rebuild) = (LoadKind::Unused, LoadKind::Light, Some(6.0));
+    light.conventional.rebuild = used.present[0].conventional.rebuild;
+    used.present.push(light);
+    let used = answered(Advice { hardest: 1, ..used });
+    let headline = "until the rebuild is over: then it takes 15 h (but 57 h for 8 TB was measured by others), in light use 6 times as long";
+    assert!(used.text.lines().next().unwrap().contains(headline), "{}", used.text);
     // The disk that was measured had been used.
     let measured = |used| replaced("wd40efax", "raidz1", 4, resilver(used), 15).asked_work().known().is_some();
     assert!(measured(true) && !measured(false));

@@ -215,7 +215,7 @@ fn too_short(advice: &Advice) -> String {
     let until = format!("until the drive's {}, after about {full} of this, {so_far}", filled(advice));
     match advice.is_preview {
         true => format!("{}. What comes then is simulated now.", capital(&until)),
-        false => format!("Too short to say for {how_long}: {until}. What comes then was not simulated."),
+        false => format!("Not known for {how_long}: {until}. What comes then was not simulated."),
     }
 }
 
@@ -276,8 +276,10 @@ fn quiet_pace(advice: &Advice) -> Option<String> {
 
 /// The beginning of an answer where use alone is the problem.
 fn unless_unused(advice: &Advice) -> Option<String> {
-    let pace = quiet_pace(advice)?;
-    Some(format!("No, unless nobody uses {} until the {} is over: then it takes {pace}", system(advice), work(advice)))
+    let (pace, who, work) = (quiet_pace(advice)?, system(advice), work(advice));
+    let but = |known: &Known| format!(" (but {} was measured by others)", known.figure);
+    let measured = advice.disputed().map_or(String::new(), but);
+    Some(format!("No, unless nobody uses {who} until the {work} is over: then it takes {pace}{measured}"))
 }
 
 /// What it is where the disk that is written to was trimmed before, and where it was not.
@@ -716,6 +718,18 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             _ => why.into(),
         };
     }
+    // Where it is done in time, and only the rest after it is too short.
+    let is_done = [advice.need.within, advice.need.every]
+        .into_iter()
+        .flatten()
+        .all(|limit| advice.seconds(own).is_some_and(|takes_s| takes_s <= limit.as_secs()));
+    if advice.verdict == Verdict::Misses
+        && is_done
+        && let Some(rest_s) = advice.rest_s()
+    {
+        let rest = seconds(rest_s);
+        return format!("the drive needs {rest} of rest to move what was written from its cache to its place");
+    }
     let who = cleaning(advice);
     // A run that begins with a full cache stands for a load that had filled it before.
     let full = own.full_after_s.map(|after_s| (format!("after about {} of this", seconds(after_s)), true));
@@ -753,7 +767,7 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     }
     let fills = &timeline.cache_fill;
     match fills.last() {
-        _ if is_slow => {
+        _ if worst > ALIKE => {
             format!("no request waits for {who}, but each takes longer on its way through the drive's cache")
         }
         // Full for half of the run, and no request waits: what comes in takes the room of what was cleaned since.
@@ -1025,7 +1039,7 @@ fn lasting_rate(advice: &Advice, lasting: f64) -> Option<String> {
     };
     // Nobody would say that a drive keeps up with requests which wait too long.
     let keeps_up = match advice.answer == Answer::No && asked <= lasting {
-        true => format!("at {much} it catches up, but requests wait as told above"),
+        true => format!("in the long run it gets {much} done, but requests wait as told above"),
         false => format!("it keeps up with {much} for as long as you like"),
     };
     Some(format!("How much: {keeps_up}; the load asks for {}.", rate(asked)))
@@ -1057,8 +1071,8 @@ fn actions(advice: &Advice) -> Vec<Action> {
             Some(Buffer { name, .. }) => {
                 let what = format!("Look up how long {name} lasts, and ask again with buffer=TIME");
                 match advice.system.is_conventional {
-                    true => step(what, "time", None),
-                    false => step(format!("{what}, or use CMR disks to be sure: {usual}"), "time, or other disks", None),
+                    true => step(what, OTHER_DISKS, None),
+                    false => step(format!("{what}, or use CMR disks to be sure: {usual}"), OTHER_DISKS, None),
                 }
             }
             None if advice.system.is_conventional => step(

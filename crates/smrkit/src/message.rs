@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// All options that messages name, as the library calls them.
 const FIELDS: &str = "\
-    any_directory array arrival band capacity check commit_interval depth did dpid drive edit fold force format \
+    any_directory array arrival band capacity check commit_interval depth did dpid drive edit every fold force format \
     from_state interleave keep layer log meta model placement power_cut prefill queue rebuild report \
     save_state set size skip_bad_rows sort sources span think time_scale trace trust_open_metadata use \
     volume warmup within workload";

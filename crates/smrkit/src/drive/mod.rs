@@ -142,10 +142,10 @@ fn unknown_drive(text: &str) -> Error {
         None if catalogue::identify(text).is_empty() => nearest(text, DRIVES.iter().map(|(name, _)| *name)),
         near => near,
     };
-    let question = near.map_or_else(|| similar(text), |near| format!("did you mean `{near}`? "));
+    let question = near.map_or_else(|| similar(text), |near| format!("did you mean `{near}`? Or "));
     Error::Usage(format!(
-        "no drive is called `{text}`; {question}smrkit drives lists the names; or give a model name (of a USB box, that of \
-         the disk inside: smartctl -i), or the path of a drive file"
+        "no drive is called `{text}`: {question}give the model of the disk (in a USB box, too), which smartctl -i shows, or the path of a \
+         drive file; smrkit drives lists the names"
     ))
 }
 
@@ -155,7 +155,7 @@ fn similar(text: &str) -> String {
         format!("`{}` ({}: {})", model.name, model.family, catalogue::recording_in_words(model.recording))
     };
     let all: Vec<String> = catalogue::similar(text).into_iter().map(in_words).collect();
-    if all.is_empty() { String::new() } else { format!("did you mean {}? ", all.join(" or ")) }
+    if all.is_empty() { String::new() } else { format!("did you mean {}? Or ", all.join(" or ")) }
 }
 
 impl Drive {
