@@ -229,7 +229,7 @@ impl Identity {
         for number in 0..SAMPLES {
             let at = bytes / SAMPLES * number;
             let mut block = vec![0; SAMPLE_BYTES.min(bytes - at) as usize];
-            file.read_exact_at(&mut block, at)?;
+            Storage::read(file, at, &mut block)?;
             sample.extend_from_slice(&block);
         }
         let is_device = found.file_type().is_block_device();
