@@ -119,8 +119,7 @@ impl LiveError {
             Exists(path) => at(path, " holds data, perhaps a file system: {force} erases it"),
             InUse(path) => at(
                 path,
-                " is in use by another mount, server or check: unmount it first (smrkit umount), or detach it (smrkit \
-                 detach)",
+                " is in use by another mount, server or check: end that first (smrkit umount or smrkit detach)",
             ),
             Impossible(message) => message.clone(),
             NoMetadata(path) => {

@@ -14,6 +14,7 @@ use smrkit_live::block::report::ImageReport;
 use smrkit_live::block::server::lack_of_ublk;
 use smrkit_options::run::{SystemOptions, read_state};
 
+use crate::interrupt::Interrupt;
 use crate::output::{note_stand_ins, print};
 
 /// The drive or the array that an image is served as.
@@ -88,6 +89,7 @@ pub struct Create {
 
 impl Create {
     pub fn execute(self) -> anyhow::Result<()> {
+        let interrupt = Interrupt::watch();
         let state = self.state.as_deref().map(prepared).transpose()?;
         let image = image::create(&self.image, self.choice.record(None)?, self.force)?;
         let text = text(&image);
@@ -104,11 +106,14 @@ impl Create {
             );
         }
         if let Some(state) = state {
+            // An interrupt removes them: nobody asked for a new drive.
+            interrupt.opening().extend([self.image.clone(), image::state_path(&self.image)]);
             let prepared = ServedDrive::open(image, None, Queue::Fcfs).and_then(|(mut drive, _)| {
                 drive.prepare(&state)?;
                 drive.close()
             });
             prepared.inspect_err(|_| image::remove(&self.image))?;
+            interrupt.opening().clear();
         }
         print(text)
     }

@@ -112,7 +112,7 @@ impl DriveOptions {
         if let Some(MetricsTarget::Tcp(address)) = &self.metrics
             && !["127.", "[::1]", "localhost:"].iter().any(|own| address.starts_with(own))
         {
-            eprintln!("smrkit: whoever reaches {address} can read the metrics, and the image's path in them");
+            eprintln!("smrkit: anyone who reaches {address} can read the metrics, and the image's path in them");
         }
         let publish =
             |target| Metrics::publish(target, controller.clone(), metrics::text).with_context(|| target.to_string());
@@ -227,7 +227,7 @@ impl Serve {
                     Some(_) => Some("without ca-cert.pem, no certificate is asked for"),
                 };
                 if let Some(lack) = lack {
-                    eprintln!("smrkit: whoever reaches {address} can read and write the drive: {lack}");
+                    eprintln!("smrkit: anyone who reaches {address} can read and write the drive: {lack}");
                 }
                 listener
             }

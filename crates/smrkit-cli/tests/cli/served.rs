@@ -191,6 +191,10 @@ fn what_cannot_be_served_is_refused_with_a_remedy() {
     smrkit(&format!("inject {foreign} power-cut")).says(3, &["smrkit serve"]);
     smrkit(&format!("inject {foreign} earthquake")).says(2, &["power-cut"]);
     smrkit(&format!("replay {foreign}")).says(3, &["serve --log"]);
+    smrkit(&format!("create {image} --layer log")).done();
+    let state = std::fs::read(format!("{image}.smr")).unwrap();
+    std::fs::write(format!("{image}.smr"), &state[..state.len() / 2]).unwrap();
+    smrkit(&format!("fsck {image}")).says(3, &["no state of a drive", "smrkit create"]);
     smrkit(&format!("serve {foreign} --pace 0")).says(2, &["real"]);
 }
 

@@ -75,6 +75,20 @@ fn interrupted(arguments: &str, signal: &str, after_s: f64) -> String {
 }
 
 #[test]
+fn an_interrupt_leaves_no_drive_in_a_state_that_nobody_asked_for() {
+    let scratch = Scratch::new();
+    let [image, state] = [scratch.path("drive.img"), scratch.path("drive.img.smr")];
+    let mut child = start(&format!("create {image} --layer log --capacity 5TB --state full"));
+    while !std::path::Path::new(&state).exists() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    send(&child, "-INT");
+    assert_eq!(code(&mut child), 130);
+    assert!([image, state].iter().all(|path| !std::path::Path::new(path).exists()));
+}
+
+#[test]
 fn an_interrupted_conversion_leaves_no_half_file() {
     let scratch = Scratch::new();
     let fifo = scratch.path("pipe");

@@ -137,8 +137,8 @@ pub struct Progress {
     request: Option<(Request, Nanos)>,
     /// The requests after it.
     rest: Requests,
-    /// True if the client never gets a reply (an injected timeout).
-    times_out: bool,
+    /// True if the client never gets a reply: because of an injected timeout, or because it has gone.
+    is_unanswered: bool,
     /// Number of the fsync of the image that the reply waits for; 0 if there is none to wait for.
     sync: u64,
     /// True if the data is in the image already.
@@ -301,7 +301,7 @@ pub struct ServedDrive {
     pub(super) syncer: Syncer,
     /// When the image was first changed after the last fsync was started; `None` if it was not.
     dirty_since: Option<Instant>,
-    /// How much of it was changed, in whole pages.
+    /// How much was written since then, in whole pages. A page counts again each time it is written.
     dirty_bytes: usize,
     /// Writes since the last flush.
     writes_since_flush: u64,
@@ -561,8 +561,8 @@ impl ServedDrive {
             return true;
         }
         let Some(mut command) = self.waiting.pop_front() else { return false };
-        let times_out = std::mem::take(&mut self.faults.next_times_out);
-        command.progress = Progress { rest: command.requests(), times_out, ..Progress::default() };
+        let is_unanswered = std::mem::take(&mut self.faults.next_times_out);
+        command.progress = Progress { rest: command.requests(), is_unanswered, ..Progress::default() };
         self.in_flight.push(command);
         self.submit_request(self.in_flight.len() - 1, now);
         true
@@ -749,6 +749,17 @@ impl ServedDrive {
         Ok(end..bytes.end)
     }
 
+    /// Forgets the commands that `pick` accepts, because nobody waits for their replies any more. What the model is serving goes on.
+    pub(super) fn abandon(&mut self, pick: impl Fn(&Command) -> bool) {
+        drop(self.take_waiting(&pick));
+        self.cancel_remaining_requests(&pick);
+        for command in self.in_flight.iter_mut().filter(|command| command.kind == CommandKind::Read && pick(command)) {
+            command.progress.is_unanswered = true;
+            // No data will be read for it. The drive may take long to end it, and others need the memory.
+            command.memory = HeldMemory::default();
+        }
+    }
+
     /// Ends the in-flight commands that `pick` accepts after the request that the model is serving.
     pub(super) fn cancel_remaining_requests(&mut self, pick: impl Fn(&Command) -> bool) {
         for command in self.in_flight.iter_mut().filter(|command| pick(command)) {
@@ -791,6 +802,7 @@ impl ServedDrive {
         }
         let result = match request.op {
             Op::Read if self.unreadable.within(range.clone()).next().is_some() => return Err(CommandError::Io),
+            Op::Read if self.in_flight[at].progress.is_unanswered => return Ok(()),
             Op::Read => {
                 let data = &mut self.in_flight[at].data;
                 data.resize((bytes.end - bytes.start) as usize, 0);
@@ -875,7 +887,7 @@ impl ServedDrive {
     /// Moves a command in flight to those that have ended.
     fn complete_command(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
         let command = Command { ended: Some((end, result)), ..self.in_flight.remove(at) };
-        if !command.progress.times_out {
+        if !command.progress.is_unanswered {
             self.ended.push_back(command);
         }
     }

@@ -229,7 +229,7 @@ impl Identity {
         for number in 0..SAMPLES {
             let at = bytes / SAMPLES * number;
             let mut block = vec![0; SAMPLE_BYTES.min(bytes - at) as usize];
-            file.read_exact_at(&mut block, at)?;
+            Storage::read(file, at, &mut block)?;
             sample.extend_from_slice(&block);
         }
         let is_device = found.file_type().is_block_device();
@@ -413,11 +413,12 @@ struct StateRead {
 
 /// Reads a state file; `None` if there is none. Errors: why something else is there, which is left alone.
 fn read_state_file(path: &Path) -> Result<Option<StateRead>, String> {
-    // Opening a FIFO would wait for a writer, and a link might lead to any file.
-    let opened = File::options().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path);
-    let mut file = match opened {
+    let mut file = match open_state_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err("it is a symbolic link".into());
+        }
         Err(error) => return Err(format!("it can't be opened ({error})")),
     };
     let unreadable = |error: io::Error| format!("it can't be read ({error})");
@@ -450,10 +451,17 @@ fn read_state_file(path: &Path) -> Result<Option<StateRead>, String> {
     Ok(Some(StateRead { head, checkpoint, file }))
 }
 
-/// True if the file at `path` is an image of a drive, because it has a state file.
+/// Opening a FIFO would wait for a writer, and a link might lead to any file.
+fn open_state_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
+}
+
+/// True if the file at `path` is an image of a drive, because it has a state file, even a damaged one.
 pub fn is_drive_image(path: &Path) -> bool {
     let path = path.canonicalize().unwrap_or_else(|_| path.into());
-    path.exists() && matches!(read_state_file(&state_path(&path)), Ok(Some(_)))
+    let mut start = [0; MAGIC.len()];
+    let found = open_state_file(&state_path(&path)).and_then(|mut file| file.read_exact(&mut start));
+    path.exists() && found.is_ok() && start == MAGIC
 }
 
 /// The absolute path of an image.
@@ -552,8 +560,14 @@ impl DriveImage {
                 (head.run, checkpoint, Some(file), note)
             }
             None => {
-                let missing =
-                    || LiveError::image(path, format!("no image of a drive ({why_none}): make one with smrkit create"));
+                let missing = || {
+                    LiveError::image(
+                        path,
+                        format!(
+                            "no image of a drive ({why_none}): make one with smrkit create, or serve it as it is (smrkit serve)"
+                        ),
+                    )
+                };
                 let run = system(bytes / SECTOR_BYTES)
                     .map_err(|error| LiveError::impossible(error.message()))?
                     .ok_or_else(missing)?;

@@ -26,8 +26,9 @@ use crate::mount::control::EndClient;
 
 /// Most clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
-/// If all places are taken, a client that has sent nothing for this long in its handshake is closed for another one (assumption).
-const CROWDED_TIMEOUT: Duration = Duration::from_millis(500);
+/// If all places are taken, a client that has sent nothing for this long in its handshake is closed for another one (assumption). A client
+/// that comes after a thousand silent ones waits for 0.75 s.
+const CROWDED_TIMEOUT: Duration = Duration::from_millis(50);
 /// The host's time for serving the drive before the server looks for messages of clients again (assumption).
 const TIME_SLICE: Duration = Duration::from_millis(10);
 /// Without a pace, no more commands are begun while this many bytes are in flight. Commands that still wait cost nothing if their client
@@ -124,10 +125,7 @@ impl DriveServer {
             self.serve_slice();
             let gone = self.clients.send();
             if !gone.is_empty() {
-                // Nobody waits for these commands any more.
-                let is_of_gone = |command: &Command| gone.contains(&command.client);
-                drop(self.drive.take_waiting(is_of_gone));
-                self.drive.cancel_remaining_requests(is_of_gone);
+                self.drive.abandon(|command| gone.contains(&command.client));
             }
         }
         self.finish_in_flight();
@@ -462,7 +460,11 @@ impl Clients {
         let Some((accepts, ready)) = ready.split_first() else { return };
         for (client, flags) in self.connections.values_mut().zip(ready) {
             let has_come = flags.contains(PollFlags::IN) || client.has_unread();
-            if flags.intersects(PollFlags::HUP | PollFlags::ERR) || has_come && !is_busy {
+            let has_hung_up = flags.intersects(PollFlags::HUP | PollFlags::ERR);
+            if has_hung_up && !client.wants_to_receive() {
+                // Its input is full, so that the end behind it would stay unread, and `poll` would not wait as long as it does.
+                client.is_ended = true;
+            } else if has_hung_up || has_come && !is_busy {
                 client.receive();
             } else if is_busy {
                 client.note_not_polled();

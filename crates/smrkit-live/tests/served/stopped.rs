@@ -78,6 +78,32 @@ fn a_client_is_served_while_others_have_asked_for_much() {
     assert!(report["completed"].as_u64().unwrap() < 32, "reads of clients that are gone are left out: {report}");
 }
 
+/// Waits for it until the server's report says so.
+fn wait_until(served: &Served, what: &str, holds: impl Fn(&serde_json::Value) -> bool) {
+    let begun = Instant::now();
+    while !holds(&served.report()) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}: {}", served.report());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The drive will not end what they have asked for, and one has sent more than the server takes in.
+#[test]
+fn clients_that_hang_up_leave_neither_memory_nor_a_connection_behind() {
+    let folder = TempDir::new().unwrap();
+    let options = ServeOptions { pace: Pace::Times(1.0), queue: Queue::Fcfs };
+    let served = Served::open(&image(folder.path(), "in-place"), options, None);
+    served.inject(InjectedFault::Slow(Nanos(3_600_000_000_000)));
+    for (reads, bytes) in [(3, 32 << 20), (6000, 512)] {
+        let mut client = Client::new(&served.socket);
+        let asked: Vec<u8> = (0..reads).flat_map(|_| client.command(0, READ, 0, bytes, &[])).collect();
+        client.stream.write_all(&asked).unwrap();
+        wait_until(&served, "heard", |report| report["waiting"].as_u64() >= Some(reads.min(1000)));
+        drop(client);
+        wait_until(&served, "gone", |report| report["clients"] == 0 && report["held_bytes"].as_u64() < Some(1 << 20));
+    }
+}
+
 /// Clients of which half send no payload and half take no reply. Another one's small command is served at once; a long one when they have
 /// been silent for ten seconds, and are closed.
 pub fn share_memory<S: Read + Write>(served: &Served, connect: impl Fn() -> Client<S>) {
@@ -173,7 +199,7 @@ fn a_client_waits_for_a_place_until_another_hangs_up() {
 #[test]
 fn handshakes_that_stay_mute_shut_nobody_out() {
     let served = Served::new("in-place");
-    let _mute: Vec<_> = (0..64).map(|_| client::connect(&served.socket)).collect();
+    let _mute: Vec<_> = (0..364).map(|_| client::connect(&served.socket)).collect();
     Client::new(&served.socket).write(0, &[1; 512]);
 }
 

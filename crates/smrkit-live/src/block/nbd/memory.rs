@@ -1,7 +1,10 @@
 //! Memory that clients hold. It is set aside when a command arrives, for its data and its reply, and comes back once the reply is sent.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
 
 use super::{LONGEST_BYTES, REPLY_BYTES};
 
@@ -20,12 +23,15 @@ pub const OWN_BYTES: usize = (512 << 10) + REPLY_BYTES;
 pub struct SharedMemory {
     all: Arc<AtomicUsize>,
     own: Arc<AtomicUsize>,
+    /// The clients that wait for memory, in the order in which they get it. Without an order, a long command would never find enough of it
+    /// while others' shorter ones keep taking what becomes free.
+    waiting: Arc<Mutex<VecDeque<Arc<AtomicUsize>>>>,
 }
 
 impl SharedMemory {
     /// The same memory for another client.
     pub fn of_new_client(&self) -> SharedMemory {
-        SharedMemory { all: self.all.clone(), own: Arc::default() }
+        SharedMemory { own: Arc::default(), ..self.clone() }
     }
 
     /// Bytes that all clients hold.
@@ -43,10 +49,30 @@ impl SharedMemory {
         self.held_by_all() + LONGEST_COMMAND_BYTES + RESERVED_BYTES > SHARED_BYTES
     }
 
-    /// True if the client may hold so much more.
+    /// True if the client may hold so much more now. As long as it holds little, it need not wait for its turn.
     pub fn has_room(&self, bytes: usize) -> bool {
-        let reserved = if self.held() + bytes > OWN_BYTES { RESERVED_BYTES } else { 0 };
-        bytes == 0 || self.held_by_all() + bytes + reserved <= SHARED_BYTES
+        let is_much = self.held() + bytes > OWN_BYTES;
+        let reserved = if is_much { RESERVED_BYTES } else { 0 };
+        let has_turn = || self.waiting.lock().front().is_none_or(|first| Arc::ptr_eq(first, &self.own));
+        bytes == 0 || self.held_by_all() + bytes + reserved <= SHARED_BYTES && (!is_much || has_turn())
+    }
+
+    /// Sets memory aside if there is room. Otherwise the client waits for its turn.
+    pub fn hold_in_turn(&self, bytes: usize) -> Option<HeldMemory> {
+        if self.has_room(bytes) {
+            self.stop_waiting();
+            return Some(self.hold(bytes));
+        }
+        let mut waiting = self.waiting.lock();
+        if !waiting.iter().any(|client| Arc::ptr_eq(client, &self.own)) {
+            waiting.push_back(self.own.clone());
+        }
+        None
+    }
+
+    /// Gives up the client's turn.
+    pub fn stop_waiting(&self) {
+        self.waiting.lock().retain(|client| !Arc::ptr_eq(client, &self.own));
     }
 
     /// Sets memory aside.
@@ -83,7 +109,7 @@ impl HeldMemory {
 
     fn release(&mut self, bytes: usize) {
         self.bytes -= bytes;
-        if let Some(SharedMemory { all, own }) = &self.of {
+        if let Some(SharedMemory { all, own, .. }) = &self.of {
             all.fetch_sub(bytes, Relaxed);
             own.fetch_sub(bytes, Relaxed);
         }

@@ -339,9 +339,9 @@ impl Connection {
 
     /// Sets memory aside for what comes next in the input, or notes that it has to wait for that.
     fn hold(&mut self, bytes: usize) -> Option<HeldMemory> {
-        let has_room = self.memory.has_room(bytes);
-        self.awaited_bytes = (!has_room).then_some(bytes);
-        has_room.then(|| self.memory.hold(bytes))
+        let held = self.memory.hold_in_turn(bytes);
+        self.awaited_bytes = held.is_none().then_some(bytes);
+        held
     }
 
     fn parse_option(&mut self, export: &Export) -> Parsed {
@@ -505,6 +505,12 @@ impl Connection {
             }
         }
         self.stream.flush()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.memory.stop_waiting();
     }
 }
 

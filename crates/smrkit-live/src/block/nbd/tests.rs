@@ -136,6 +136,26 @@ fn the_last_memory_is_for_clients_that_hold_little() {
     assert_eq!(next(more), (true, [false, false]));
 }
 
+#[test]
+fn a_long_command_gets_memory_before_those_that_came_after_it() {
+    let shared = SharedMemory::default();
+    let [long, short, small] = [(); 3].map(|()| shared.of_new_client());
+    let much = 4 * OWN_BYTES;
+    let held = shared.hold(SHARED_BYTES - RESERVED_BYTES - much);
+    assert!(long.hold_in_turn(2 * much).is_none());
+    assert!(!short.has_room(much) && short.hold_in_turn(much).is_none(), "there is room, but not for this one");
+    assert!(small.hold_in_turn(OWN_BYTES).is_some());
+    drop(held);
+    assert!(long.has_room(2 * much) && !short.has_room(much));
+    // The next one of the same client comes after the others.
+    let begun = long.hold_in_turn(2 * much).unwrap();
+    assert!(long.hold_in_turn(SHARED_BYTES).is_none() && short.hold_in_turn(much).is_some());
+    assert!(short.hold_in_turn(much).is_none());
+    long.stop_waiting();
+    assert!(short.hold_in_turn(much).is_some(), "a client that has gone has no turn");
+    drop(begun);
+}
+
 /// Replies that a client does not take count as they did before they were made, and what was set aside for longer ones comes back.
 #[test]
 fn replies_that_are_not_taken_are_counted() {

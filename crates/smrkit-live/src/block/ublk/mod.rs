@@ -10,6 +10,7 @@ mod kernel;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -187,7 +188,7 @@ impl UblkDevice {
                 self.commit(tag, result.map_err(|_| Errno::IO), 0);
                 continue;
             }
-            match self.command(tag, &descriptor) {
+            match self.command(tag, &descriptor, zones) {
                 Ok(command) => return Some(command),
                 Err(error) => self.commit(tag, Err(error), 0),
             }
@@ -195,7 +196,7 @@ impl UblkDevice {
         None
     }
 
-    fn command(&mut self, tag: u16, descriptor: &Descriptor) -> Result<Command, Errno> {
+    fn command(&mut self, tag: u16, descriptor: &Descriptor, zones: Option<&dyn HostZones>) -> Result<Command, Errno> {
         let zone_bytes = self.limits.map_or(0, |limits| limits.zone_sectors * SECTOR_BYTES);
         // The sector of a flush is u64::MAX.
         let (offset, bytes) =
@@ -212,8 +213,8 @@ impl UblkDevice {
             op::ZONE_FINISH => (CommandKind::Zone(ZoneAction::Finish), offset, zone_bytes),
             op::ZONE_RESET => (CommandKind::Trim, offset, zone_bytes),
             op::ZONE_RESET_ALL => {
-                let first = self.limits.map_or(0, |limits| limits.conventional) * zone_bytes;
-                (CommandKind::Trim, first, self.bytes - first)
+                let Range { start, end } = zones.map_or(0..0, sequential_zones);
+                (CommandKind::Trim, start * zone_bytes, (end - start) * zone_bytes)
             }
             _ => return Err(Errno::OPNOTSUPP),
         };
@@ -493,6 +494,13 @@ fn parameters(sectors: u64, is_read_only: bool, limits: Option<ZoneLimits>) -> [
     words
 }
 
+/// The zones that can be reset. The conventional zones of realms come after them.
+fn sequential_zones(zones: &dyn HostZones) -> Range<u64> {
+    let ZoneLimits { zones: count, conventional: first, .. } = zones.limits();
+    let is_sequential = |zone: &u64| zones.report(*zone).condition != ZoneCondition::Conventional;
+    first..(first..count).rfind(is_sequential).map_or(first, |last| last + 1)
+}
+
 /// A `struct blk_zone`.
 fn zone_words(zones: &dyn HostZones, zone: u64) -> [u8; ZONE_BYTES] {
     let (limits, report) = (zones.limits(), zones.report(zone));
@@ -517,7 +525,39 @@ fn zone_words(zones: &dyn HostZones, zone: u64) -> [u8; ZONE_BYTES] {
 
 #[cfg(test)]
 mod tests {
+    use smrkit::device::Device;
+    use smrkit::experiment::system::{AskedCapacity, System, Systems};
+    use smrkit::request::{Op, Request};
+    use smrkit::settings::Settings;
+    use smrkit::units::Lba;
+
     use super::*;
+    use crate::block::model::Model;
+
+    #[test]
+    fn a_reset_of_all_zones_leaves_out_conventional_ones_on_both_sides() {
+        for realm_zones in [0, 4] {
+            let system = System::drive("hc620").layer("zoned").capacity(AskedCapacity::Sectors(20_000_000));
+            let system = system.set("zoned.realm_zones", realm_zones).set("zoned.conventional_percent", 10);
+            let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+            let Device::Drive(drive) = Model::new(planned.system()).unwrap().device else { panic!("no array") };
+            let zones = drive.device().layer.zones().unwrap();
+            let (ZoneLimits { zones: all, zone_sectors: size, .. }, resettable) =
+                (zones.limits(), sequential_zones(zones));
+            assert_eq!(
+                (resettable.start > 0, resettable.end < all),
+                (true, realm_zones > 0),
+                "{resettable:?} of {all}"
+            );
+            let reset = |numbers: Range<u64>| {
+                let sectors = (numbers.end - numbers.start) * size;
+                zones.check_request(&Request::new(Op::Discard, Lba(numbers.start * size), sectors as u32))
+            };
+            assert!(reset(resettable.clone()).is_ok());
+            assert!(reset(resettable.start - 1..resettable.end).is_err());
+            assert!(resettable.end == all || reset(resettable.start..resettable.end + 1).is_err());
+        }
+    }
 
     #[test]
     fn what_is_missing_is_named_with_its_remedy() {
