@@ -2,10 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::{MODELS, Mounted, memory};
 
@@ -98,5 +100,29 @@ fn a_change_that_was_made_before_an_error_is_listed() {
             assert!(begin.elapsed() < SOON, "{number}");
             std::thread::sleep(Duration::from_millis(1));
         }
+        if fs::metadata(d.join("new")).is_ok() {
+            // The link to `f` is a symbolic one in one case, and a second name in another.
+            let links = fs::metadata(root.join("f")).unwrap().nlink();
+            assert_eq!(links, 2, "{number}");
+        }
     }
+}
+
+#[test]
+fn a_refused_rename_leaves_what_is_mounted_below() {
+    let Some(mounted) = Mounted::new(MODELS[0]) else { return };
+    let (old, below) = (mounted.path().join("d"), mounted.path().join("d/x"));
+    fs::create_dir_all(&below).unwrap();
+    let own = fs::metadata(&below).unwrap().dev();
+    if let Err(error) = rustix::mount::mount("none", &below, "tmpfs", MountFlags::empty(), None) {
+        println!("skipped: can't mount a tmpfs here: {error}");
+        return;
+    }
+    // Longer than the store's names, which the kernel does not know.
+    let refused = fs::rename(&old, mounted.path().join("n".repeat(300))).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::ENAMETOOLONG));
+    std::thread::sleep(Duration::from_millis(100));
+    let is = fs::metadata(&below).unwrap().dev();
+    rustix::mount::unmount(&below, UnmountFlags::DETACH).unwrap();
+    assert!(is != own);
 }
