@@ -190,6 +190,12 @@ impl From<Errno> for FsError {
 }
 
 impl FsError {
+    /// The error of a call that has changed something before it failed: EIO, whatever it failed with, because other numbers mean that nothing
+    /// has changed.
+    pub fn after_change(self) -> FsError {
+        if self.errno() == Errno::EIO { self } else { Errno::EIO.into() }
+    }
+
     /// The error number that a system call returns for it.
     pub fn errno(&self) -> Errno {
         match self {
@@ -217,3 +223,17 @@ impl From<FsError> for Error {
 
 /// Result of the file system.
 pub type FsResult<T = ()> = Result<T, FsError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_change_every_error_is_an_io_error() {
+        let corrupt = FsError::Corrupt("what is wrong".into());
+        for error in [Errno::ENOENT.into(), Errno::EROFS.into(), Errno::EIO.into(), FsError::PowerCut] {
+            assert_eq!(FsError::after_change(error).errno(), Errno::EIO);
+        }
+        assert_eq!(corrupt.after_change().to_string(), "what is wrong", "the log names the reason");
+    }
+}

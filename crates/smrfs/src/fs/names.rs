@@ -84,7 +84,7 @@ impl FileSystem {
         let attr = self.store.link(id, parent, name)?;
         self.commits.named(id, parent);
         self.status_changed(id, attr.kind);
-        self.looked_up(attr)
+        self.looked_up(attr).map_err(FsError::after_change)
     }
 
     /// Removes a name.

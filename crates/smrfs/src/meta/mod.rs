@@ -157,7 +157,8 @@ pub struct StoreRoom {
     pub name_bytes: u32,
 }
 
-/// The tree of names. Errors of name operations are those of the system call of that name.
+/// The tree of names. Errors of name operations are those of the system call of that name. After EIO a change may have been made; any other error
+/// means that nothing has changed ([`FsError::after_change`](crate::error::FsError::after_change)).
 pub trait Names: Send + Sync {
     /// The root directory.
     fn root(&self) -> NodeId;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno as Os;
-use smrfs::error::{Errno, FsResult};
+use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Entry, Kind, Names, NewNode, RenameMode, SetTime};
 use smrfs::units::NodeId;
 
@@ -76,19 +76,22 @@ impl DirectoryStore {
             }
         };
         let opened = created.map_err(os_error)?;
-        let owned = opened.map_or_else(|| open_at(&directory, name, new.kind), Ok).and_then(|fd| {
+        let prepared = opened.map_or_else(|| open_at(&directory, name, new.kind), Ok).and_then(|fd| {
             self.set_owner_and_mode(&directory, &fd, new)?;
-            Ok(fd)
+            // The kernel sets a coarse time, which may be before the times of earlier changes, so a finer one is set.
+            host::change_times(&fd, None, Some(SetTime::Now))?;
+            // Setting the mtime has changed the ctime, so the state is read only now: the kernel must get the same when it asks again.
+            let made = rustix::fs::fstat(&fd).map_err(os_error)?;
+            let generation = host::generation(&fd, b"")?;
+            Ok((fd, made, generation))
         });
-        let fd = owned.inspect_err(|_| {
+        let (fd, made, generation) = prepared.map_err(|error| {
             let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            let _ = rustix::fs::unlinkat(&directory, name, flags);
+            match rustix::fs::unlinkat(&directory, name, flags) {
+                Ok(()) => error,
+                Err(_) => error.after_change(),
+            }
         })?;
-        // The kernel sets a coarse time, which may be before the times of earlier changes, so a finer one is set.
-        host::change_times(&fd, None, Some(SetTime::Now))?;
-        // Setting the mtime has changed the ctime, so the state is read only now: the kernel must get the same when it asks again.
-        let made = rustix::fs::fstat(&fd).map_err(os_error)?;
-        let generation = host::generation(&fd, b"")?;
         {
             let mut nodes = self.nodes.lock();
             nodes.add_lookup(made.st_ino, new.kind, parent, name);
@@ -244,13 +247,13 @@ impl Names for DirectoryStore {
                 rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(os_error)?;
             }
         }
-        let found = stat_at(&to, name)?;
+        let found = stat_at(&to, name).map_err(FsError::after_change)?;
         if found.st_ino != id {
             // The name that was linked from is another node's by now.
-            let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
+            rustix::fs::unlinkat(&to, name, AtFlags::empty()).map_err(|error| os_error(error).after_change())?;
             return Err(Errno::ENOENT.into());
         }
-        self.add_lookup(&found, parent, name)
+        self.add_lookup(&found, parent, name).map_err(FsError::after_change)
     }
 
     fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {

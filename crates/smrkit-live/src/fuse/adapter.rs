@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use std::{io, thread};
@@ -39,12 +40,16 @@ pub struct Adapter {
     kernel_opens_directories: bool,
     /// Notifies the kernel of changes that it did not ask for; set once there is a session.
     notifier: Arc<OnceLock<Notifier>>,
+    /// Names that the kernel is to forget, for a thread that starts with the first.
+    stale_names: OnceLock<Sender<(INodeNo, OsString)>>,
 }
 
 impl Adapter {
     /// The kernel's view of the core behind `gate`, whose root is `root`.
     pub fn new(gate: Arc<Gate>, root: NodeId) -> Adapter {
-        Adapter { gate, numbers: Numbers::new(root), kernel_opens_directories: false, notifier: Arc::default() }
+        let numbers = Numbers::new(root);
+        let (notifier, stale_names) = (Arc::default(), OnceLock::new());
+        Adapter { gate, numbers, kernel_opens_directories: false, notifier, stale_names }
     }
 
     /// Receiver of the session's notifier.
@@ -96,32 +101,33 @@ impl Adapter {
         drop(thread::Builder::new().name("notices".into()).spawn(move || work(Some(&notifier))));
     }
 
-    /// Does `work`, which changes these names in directories, and replies. An error may have come after the change was made. The kernel does
-    /// not expect that, so it is told to forget what it knows of the names and directories.
-    fn change_names<T: Send + 'static>(
+    /// Does `work`, which changes these names in directories, and replies. After an EIO the change may have been made
+    /// ([`Names`](smrfs::meta::Names)). The kernel does not expect that, so it is told to forget what it knows of the names and directories.
+    /// After other errors it must not be, because it detaches what is mounted below a name that it forgets.
+    fn change_names<T>(
         &self,
         what: &str,
         names: &[(INodeNo, &OsStr)],
         work: impl FnOnce(&FileSystem) -> FsResult<T>,
-        answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
+        answer: impl FnOnce(Result<T, Errno>),
     ) {
         let done = self.ask(what, work);
-        if done.as_ref().map_or_else(convert::is_refusal, |_| true) {
-            return answer(done);
+        let may_have_changed = done.as_ref().is_err_and(|error| error.code() == Errno::EIO.code());
+        if may_have_changed && let Some(notifier) = self.notifier.get() {
+            // The pages of a directory are the kernel's listing of it. It holds the directory's lock until it has the reply, so nobody uses
+            // these pages, and this does not wait.
+            for &(parent, _) in names {
+                let _ = notifier.inval_inode(parent, 0, 0);
+            }
         }
-        let names: Vec<(INodeNo, OsString)> = names.iter().map(|&(parent, name)| (parent, name.into())).collect();
-        self.notify(move |notifier| {
-            let Some(notifier) = notifier else { return answer(done) };
-            // The pages of a directory are the kernel's listing of it. Nobody can make a new one before the reply.
-            for (parent, _) in &names {
-                let _ = notifier.inval_inode(*parent, 0, 0);
+        answer(done);
+        if may_have_changed {
+            let stale_names = self.stale_names.get_or_init(|| forget_names(self.notifier.clone()));
+            for &(parent, name) in names {
+                // Without the thread, the kernel knows the name as it was until it forgets it by itself.
+                let _ = stale_names.send((parent, name.into()));
             }
-            answer(done);
-            // Last, because the kernel locks the directory until it has the reply.
-            for (parent, name) in &names {
-                let _ = notifier.inval_entry(*parent, name);
-            }
-        });
+        }
     }
 
     /// Clears set-id bits, as a change of contents by an ordinary user does.
@@ -131,11 +137,16 @@ impl Adapter {
         let mode = convert::without_set_id(&attr, || is_in_group(req, attr.gid));
         if mode.is_some() {
             core.set_attributes(id, &SetAttr { mode, ..SetAttr::default() })?;
-            // The kernel does not know that the mode has changed, and must forget its cached attributes. Cached data stays, so this never waits
-            // for another request. A kernel that does not know the node has nothing to forget.
-            let _ = self.notifier.get().map(|notifier| notifier.inval_inode(ino, -1, 0));
+            // The kernel does not know that the mode has changed.
+            self.forget_attributes(ino);
         }
         Ok(())
+    }
+
+    /// Makes the kernel forget the attributes of a node. Cached data stays, so this never waits for another request.
+    fn forget_attributes(&self, ino: INodeNo) {
+        // A kernel that does not know the node has nothing to forget.
+        let _ = self.notifier.get().map(|notifier| notifier.inval_inode(ino, -1, 0));
     }
 
     /// Does `work`, which gives a node that name, and replies with the node.
@@ -163,6 +174,19 @@ impl Adapter {
 
 fn new_node(req: &Request, kind: Kind, mode: u32, rdev: u32) -> NewNode {
     NewNode { kind, mode: mode & 0o7777, uid: req.uid(), gid: req.gid(), rdev }
+}
+
+/// Starts a thread that makes the kernel forget the names that it is sent. The kernel locks their directories for that, so it waits for requests
+/// there, which may need every thread of the session.
+fn forget_names(notifier: Arc<OnceLock<Notifier>>) -> Sender<(INodeNo, OsString)> {
+    let (sender, names) = mpsc::channel::<(INodeNo, OsString)>();
+    let forget = move || {
+        for (parent, name) in names {
+            let _ = notifier.get().map(|notifier| notifier.inval_entry(parent, &name));
+        }
+    };
+    drop(thread::Builder::new().name("stale names".into()).spawn(forget));
+    sender
 }
 
 fn is_for_writing(flags: OpenFlags) -> bool {
@@ -294,7 +318,9 @@ impl fuser::Filesystem for Adapter {
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let (id, parent) = (self.numbers.node(ino), self.numbers.node(newparent));
-        self.reply_entry("link", (newparent, newname), reply, |core| core.link(id, parent, newname.as_bytes()));
+        self.reply_entry("link", (newparent, newname), reply, |core| {
+            core.link(id, parent, newname.as_bytes()).inspect_err(|_| self.forget_attributes(ino))
+        });
     }
 
     /// Files are always opened with the kernel's cache, because opens with and without it don't see each other's writes.
@@ -316,7 +342,8 @@ impl fuser::Filesystem for Adapter {
         let new = new_node(req, Kind::File, mode, 0);
         let work = |core: &FileSystem| {
             let attr = make(core, self.numbers.node(parent), name, &new, umask)?;
-            core.open(attr.id, is_for_writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
+            let opened = core.open(attr.id, is_for_writing(OpenFlags(flags)), false);
+            opened.inspect_err(|_| core.forget(attr.id, 1)).map_err(FsError::after_change)?;
             Ok(attr)
         };
         let numbers = self.numbers;

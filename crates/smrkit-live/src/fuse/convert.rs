@@ -102,11 +102,6 @@ pub(super) fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno().0)
 }
 
-/// True if a change of names that ends in this error was refused, so that nothing has changed. Of other errors that is not known.
-pub(super) fn is_refusal(error: &Errno) -> bool {
-    [Errno::ENOENT, Errno::EEXIST, Errno::ENOTEMPTY, Errno::EROFS].iter().any(|refusal| refusal.code() == error.code())
-}
-
 pub(super) fn file_type(kind: Kind) -> FileType {
     match kind {
         Kind::File => FileType::RegularFile,

@@ -2,10 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::{MODELS, Mounted, memory};
 
@@ -68,6 +70,8 @@ fn strings(names: &[&str]) -> Vec<String> {
 #[test]
 fn a_change_that_was_made_before_an_error_is_listed() {
     type Change = fn(&Path) -> io::Result<()>;
+    /// The place of the hard link among the changes.
+    const LINK: usize = 3;
     let changes: [(Change, &[&str], &[&str]); 7] = [
         (|root| File::create(root.join("new")).map(drop), &["d", "f", "new"], &["x"]),
         (|root| fs::create_dir(root.join("new")), &["d", "f", "new"], &["x"]),
@@ -87,6 +91,9 @@ fn a_change_that_was_made_before_an_error_is_listed() {
         assert!(fs::metadata(root.join("new")).is_err() && fs::metadata(d.join("new")).is_err());
         store.break_behind_next_change();
         assert_eq!(change(root).unwrap_err().raw_os_error(), Some(5), "{number}");
+        if number == LINK {
+            assert_eq!(fs::metadata(root.join("f")).unwrap().nlink(), 2);
+        }
         assert_eq!((listed(root), listed(&d)), (strings(names), strings(inside)), "{number}");
         // The kernel is told of single names behind its reply.
         let begin = Instant::now();
@@ -99,4 +106,19 @@ fn a_change_that_was_made_before_an_error_is_listed() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+#[test]
+fn a_refusal_leaves_what_is_mounted_below() {
+    let Some(mounted) = Mounted::new(MODELS[0]) else { return };
+    let (folder, below) = (mounted.path().join("d"), mounted.path().join("d/x"));
+    fs::create_dir_all(&below).unwrap();
+    if let Err(error) = rustix::mount::mount("none", &below, "tmpfs", MountFlags::empty(), None) {
+        println!("skipped: can't mount a tmpfs here: {error}");
+        return;
+    }
+    assert_eq!(fs::remove_dir(&folder).unwrap_err().raw_os_error(), Some(libc::ENOTEMPTY));
+    // The kernel forgets names behind the reply.
+    std::thread::sleep(Duration::from_millis(100));
+    rustix::mount::unmount(&below, UnmountFlags::DETACH).expect("what was mounted is still there");
 }
