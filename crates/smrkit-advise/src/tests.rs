@@ -9,6 +9,7 @@ use smrkit::experiment::demand::{Demand, GeneratedDemand};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Unwatched};
 use smrkit::experiment::system::{AskedCapacity, System};
+use smrkit::layer::HOST_MANAGED_DISK;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, State};
 use smrkit::stats::timeline::Timeline;
@@ -204,6 +205,11 @@ fn the_answer_begins_with_yes_or_no_and_the_reason() {
     let full = answered(full);
     assert_eq!(full.text.lines().next(), Some(text));
     assert!(full.actions[0].what.starts_with("Reset each zone"), "{:?}", full.actions);
+    // A yes is one for writes such as these.
+    let mut zoned = advice(1.0, 1);
+    (zoned.system.layer, zoned.demand.written_bytes) = (HOST_MANAGED_DISK.into(), 1);
+    let zoned = answered(zoned).text;
+    assert!(zoned.contains("the disk refuses all others"), "{zoned}");
     let mut short = advice(9.0, 1);
     short.present[0].own.elapsed_ns = S;
     short.present[0].conventional.elapsed_ns = S / 9;

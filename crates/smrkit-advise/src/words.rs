@@ -2,6 +2,7 @@
 
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
+use smrkit::layer::HOST_MANAGED_DISK;
 use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::Timeline;
@@ -717,6 +718,11 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             Verdict::Fails => format!("that is a fault of the firmware, which no run shows; as simulated, {why}"),
             _ => why.into(),
         };
+    }
+    if advice.system.layer == HOST_MANAGED_DISK && advice.demand.written_bytes > 0 {
+        return "each write goes to a conventional zone, or is in order within its zone; the disk refuses all others, so that most file \
+                systems can't be put on it"
+            .into();
     }
     // Where it is done in time, and only the rest after it is too short.
     let is_done = [advice.need.within, advice.need.every]
