@@ -49,7 +49,7 @@ fn previewed(text: &str) -> impl Iterator<Item = &str> {
 pub fn preview(advice: &Advice, screen: Screen) -> String {
     let by = match advice.judged().own.rebuild {
         _ if !advice.is_of_part() => "by the drive's most likely figures alone".into(),
-        Some(part) => format!("by {} of each disk alone", format::bytes(part.disk_bytes as f64)),
+        Some(_) => "by the array while nobody uses it".into(),
         None => format!("by the first {} requests alone", format::count(advice.demand.requests)),
     };
     format!("At first sight, {by}:\n{}\n", lines(previewed(&advice.text), screen))

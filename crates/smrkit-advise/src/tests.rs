@@ -328,7 +328,7 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
         (one.engine.arrival, one.present[0].own.full_after_s) = (Arrival::Trace, Some(day));
         one
     };
-    let text = "No: a request takes 9 times as long on tiny as on a CMR disk. That is once its cache is full, after about 24 h of this.";
+    let text = "No: a request takes 9 times as long on tiny as on a CMR disk. That is once the drive's cache is full, after about 24 h of this.";
     assert_eq!(said(from_full(9.0), "No").2, text);
     let text = "Why: the drive's cache is full after about 24 h of this, but no request waits long for that.";
     assert_eq!(said(from_full(1.0), "Why").2, text);
@@ -593,7 +593,7 @@ fn a_budget_does_not_contradict_the_answer() {
     assert_eq!(headline, "No: tiny keeps up, but one request in a hundred takes 2.4 times as long as on a CMR disk.");
     assert_eq!(
         budget,
-        "How much: in the long run it gets 3 MB/s of this load done, but requests wait as told above; the load asks for 1 MB/s."
+        "How much: in the long run it does 3 MB/s of this load, but requests wait while it cleans; the load asks for 1 MB/s."
     );
     let (headline, budget) = told(1.0, 3e6);
     assert_eq!(headline, "Yes: tiny does as well as a CMR disk for this load.");
@@ -1129,7 +1129,7 @@ fn what_depends_on_a_trim_is_told_for_both() {
     assert_eq!(
         lines,
         [
-            "Perhaps: it does 9 MB/s while tiny is new or trimmed, and it does 1 MB/s once it was filled and not trimmed.",
+            "Perhaps: it does 9 MB/s while tiny is new or trimmed, but it does 1 MB/s once it was filled and not trimmed.",
             "How fast: 1 MB/s; trimmed 9 MB/s; a CMR disk 9 MB/s.",
             "Why: once it was written full, such a drive has next to no free room, and moves old data to make some for each write.",
             "What to do: trim the file system, and again every week (in Windows: Optimize-Volume -ReTrim): 9 MB/s.",
@@ -1201,7 +1201,8 @@ fn what_was_measured_is_not_contradicted() {
     light.conventional.rebuild = used.present[0].conventional.rebuild;
     used.present.push(light);
     let used = answered(Advice { hardest: 1, ..used });
-    let headline = "until the rebuild is over: then it takes 15 h (but 57 h for 8 TB was measured by others), in light use 6 times as long";
+    let headline = "No: in light use the rebuild takes 6 times as long as on CMR disks. While nobody uses st8000as0002, it takes 15 h \
+                    (but 57 h for 8 TB was measured by others).";
     assert!(used.text.lines().next().unwrap().contains(headline), "{}", used.text);
     // The disk that was measured had been used.
     let measured = |used| replaced("wd40efax", "raidz1", 4, resilver(used), 15).asked_work().known().is_some();
@@ -1223,7 +1224,7 @@ fn a_drive_that_is_known_to_fail_is_not_advised_however_fast_it_is() {
          10 h that you have."
     );
     assert!(
-        lines[2].starts_with("Why: that is a fault of the firmware, which no run shows; as simulated, "),
+        lines[2].starts_with("Why: the errors are a fault of the firmware, which is not simulated; apart from them, "),
         "{}",
         lines[2]
     );
@@ -1539,11 +1540,11 @@ fn use_beside_a_rebuild_is_judged_by_how_long_that_takes() {
     // Requests beside it wait nine times as long.
     let text = "Perhaps: a disk (tiny) does not answer for 8 s. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.";
     assert_eq!(used(9.0, 10, None), (Answer::Perhaps, Verdict::DroppedByRaid, text.into()));
-    let text = "No, unless nobody uses raid5:disks=3 of tiny until the rebuild is over: then it takes 8 h (8 to 32 h), in light use 5 times as \
-                long as on CMR disks.";
+    let text = "No: in light use the rebuild takes 5 times as long as on CMR disks. While nobody uses raid5:disks=3 of tiny, it takes 8 h \
+                (8 to 32 h).";
     assert_eq!(used(9.0, 40, None).2.replace("a CMR disk", "CMR disks"), text);
-    let text = "No, unless nobody uses raid5:disks=3 of tiny until the rebuild is over: then it takes 8 h (8 to 32 h) of the 24 h that you have, \
-                in light use 40 h.";
+    let text = "No: in light use the rebuild takes 40 h, and you have 24 h. While nobody uses raid5:disks=3 of tiny, it takes 8 h (8 to \
+                32 h).";
     assert_eq!(used(9.0, 40, Some(24)).2, text);
 }
 

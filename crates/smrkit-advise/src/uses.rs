@@ -448,7 +448,7 @@ impl AskedUse {
             let mut text = if self.beside.is_empty() { (*assumed).into() } else { format!("{name}: {assumed}") };
             if !keys.is_empty() {
                 let keys: Vec<String> = keys.iter().map(|(key, ..)| format!("{key}={}", values.text(key))).collect();
-                text += &format!(" Its values, to be changed as you like: --for {name}:{}.", keys.join(","));
+                text += &format!(" To change these values: --for {name}:{}.", keys.join(","));
             }
             text
         };
@@ -846,7 +846,7 @@ pub static USES: &[Use] = &[
                  {lasts}+sequential-write:size=4Ki,span=1Gi,interval={log},{lasts}+flush:interval={log},{lasts}"
             )
         }),
-        assumed: "BlueStore has its log and database on the same disk. Half of the operations have 4 KiB and half 64 \
+        assumed: "BlueStore has its log and database on the same disk. Half of the operations are of 4 KiB and half of 64 \
                   KiB; 70 % of them are writes. RocksDB's log is written in order, and flushed. One hour is simulated. \
                   What Ceph does if an OSD answers late is not modelled.",
     },
@@ -863,7 +863,7 @@ pub static USES: &[Use] = &[
                  {lasts}+{COMMITS},{lasts}"
             )
         }),
-        assumed: "Each user makes a request every 2 s: half of the requests have 4 KiB, a third 64 KiB, the rest 1 \
+        assumed: "Each user makes a request every 2 s: half of the requests are of 4 KiB, a third 64 KiB, the rest 1 \
                   MiB. 30 % are writes, and 80 % go to a tenth of the disk (assumption). ext4 commits every 5 s. Four \
                   hours are simulated.",
     },

@@ -26,7 +26,7 @@ const MANY: f64 = 200.0;
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
 /// What a trim of free room costs, and what does not pass it on.
-const TRIM_COST: &str = "room that files use stays as it is. Most USB adapters, hardware RAID and LUKS (unless it was opened with discards) don't \
+const TRIM_COST: &str = "only room that no file uses comes back. Most USB adapters, hardware RAID and LUKS (unless it was opened with discards) don't \
                          pass it on: lsblk -D shows 0 there. The disk answers slowly while it trims";
 /// The same of ZFS (zfsprops and zfs(4): zfs_trim_extent_bytes_min; openzfs/zfs issue 10591).
 const ZFS_TRIM_COST: &str = "nothing trims by itself unless you set autotrim=on; free room in pieces of less than 32 KiB stays, of which a RAIDZ \
@@ -165,12 +165,10 @@ fn headline(advice: &Advice) -> String {
         Verdict::Slow if advice.is_amount() => {
             format!("No, if it is to be about as fast as {disks}: {}.", slower(advice))
         }
-        Verdict::Slow => match unless_unused(advice) {
-            Some(unless) => {
-                format!("{unless}, in light use {} as long as on {disks}.", times(multiple(advice, present)))
-            }
-            None => format!("No: {}.", slower(advice)),
-        },
+        Verdict::Slow => {
+            let takes = || format!("{} as long as on {disks}", times(multiple(advice, present)));
+            unless_unused(advice, takes).unwrap_or_else(|| format!("No: {}.", slower(advice)))
+        }
         Verdict::Fails => fails(advice),
         Verdict::Elsewhere => {
             let not = if advice.system.is_conventional { ", it is not the shingling" } else { "" };
@@ -275,12 +273,13 @@ fn quiet_pace(advice: &Advice) -> Option<String> {
     (advice.tries_unused() && is_good).then(|| pace(advice, &base.own) + &range(advice))
 }
 
-/// The beginning of an answer where use alone is the problem.
-fn unless_unused(advice: &Advice) -> Option<String> {
+/// The answer where use alone is the problem. `takes` is the time in light use.
+fn unless_unused(advice: &Advice, takes: impl FnOnce() -> String) -> Option<String> {
     let (pace, who, work) = (quiet_pace(advice)?, system(advice), work(advice));
     let but = |known: &Known| format!(" (but {} was measured by others)", known.figure);
     let measured = advice.disputed().map_or(String::new(), but);
-    Some(format!("No, unless nobody uses {who} until the {work} is over: then it takes {pace}{measured}"))
+    let takes = takes();
+    Some(format!("No: in light use the {work} takes {takes}. While nobody uses {who}, it takes {pace}{measured}."))
 }
 
 /// What it is where the disk that is written to was trimmed before, and where it was not.
@@ -304,7 +303,7 @@ fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
         Measure::BytesPerS => format!("it does {}", pace(advice, run)),
     });
     let who = system(advice);
-    format!("Perhaps: {trimmed} while {who} is new or trimmed, and {written} once it was filled and not trimmed.")
+    format!("Perhaps: {trimmed} while {who} is new or trimmed, but {written} once it was filled and not trimmed.")
 }
 
 /// Whether a rebuild is done in time, where the answer is about something else.
@@ -330,7 +329,7 @@ fn in_time(advice: &Advice) -> String {
 /// Since when that is so, where the answer is about a cache that has become full.
 fn once_full(advice: &Advice) -> String {
     let after_s = advice.judged().own.full_after_s.filter(|_| advice.answer == Answer::No);
-    let after = |s| format!(" That is once its {}, after about {} of this.", filled(advice), seconds(s));
+    let after = |s| format!(" That is once the drive's {}, after about {} of this.", filled(advice), seconds(s));
     after_s.map_or(String::new(), after)
 }
 
@@ -415,8 +414,10 @@ fn misses(advice: &Advice) -> String {
         format!("{name} bridges {bridges}, and the longest {} takes {longest}, so that {harm}", kind(&buffer))
     } else if need.keep.is_some_and(|limit| own.p99_ns > limit.0 || own.falls_behind) {
         format!("one request in a hundred waits longer than the {keep} that you allow")
-    } else if let Some(unless) = unless_unused(advice).filter(|_| need.within.is_some()) {
-        return format!("{unless} of the {within} that you have, in light use {}.", seconds(takes_s));
+    } else if need.within.is_some()
+        && let Some(unless) = unless_unused(advice, || format!("{}, and you have {within}", seconds(takes_s)))
+    {
+        return unless;
     } else if need.within.is_some_and(|limit| takes_s > limit.as_secs()) {
         format!("{what} takes longer than the {within} that you have")
     } else if need.every.is_some_and(|limit| takes_s > limit.as_secs()) {
@@ -715,7 +716,9 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     if let Some(spec) = advice.rebuild {
         let why = reason_of_rebuild(spec, is_slow, own.longest_command_ns > SHORT_NS);
         return match advice.verdict {
-            Verdict::Fails => format!("that is a fault of the firmware, which no run shows; as simulated, {why}"),
+            Verdict::Fails => {
+                format!("the errors are a fault of the firmware, which is not simulated; apart from them, {why}")
+            }
             _ => why.into(),
         };
     }
@@ -945,8 +948,12 @@ fn grounds(advice: &Advice) -> Vec<String> {
     advice.note.iter().cloned().for_each(&mut say);
     state(advice).into_iter().for_each(&mut say);
     if let Some(from_full_s) = advice.seconds_from_full() {
-        let all = format!("begun with a full cache, all of this takes {}", seconds(from_full_s));
-        say(format!("the disk had rested before, so that its cache was empty: {all}"));
+        let (was, without) = match advice.system.is_dynamic {
+            true => ("it had free room", "none"),
+            false => ("its cache was empty", "a full cache"),
+        };
+        let all = seconds(from_full_s);
+        say(format!("the disk had rested before, so that {was}: begun with {without}, all of this takes {all}"));
     }
     if advice.is_replacement() && !advice.system.is_conventional && advice.verdict != Verdict::Fails {
         say("errors of firmware are not modelled".into());
@@ -1003,11 +1010,16 @@ pub fn budget(advice: &Advice) -> Option<String> {
     // Reads take no room, so that only what is written is told.
     let written = |amount: f64| amount * budget.written_share;
     let reads = if budget.written_share < 0.99 { " written" } else { "" };
-    // What comes evenly may go faster than what comes as fast as the drive takes it. Where it was found to go slower, that is told alone.
+    // What comes evenly may go faster than what comes as fast as the drive takes it, or far slower once the drive has cleaned for long. Where
+    // it was found to go a little slower, that is told alone.
     let lasting = match budget.for_ever_bytes_per_s {
         Some(even) if even > 1.05 * after => {
             let [after, even] = [after, even].map(|pace| rate(written(pace)));
             format!("{after}, and {even} for as long as you like if they come evenly")
+        }
+        Some(even) if even < 0.8 * after => {
+            let [after, even] = [after, even].map(|pace| rate(written(pace)));
+            format!("{after} at first, and {even} for as long as you like")
         }
         even => format!("{} for as long as you like", rate(written(after.min(even.unwrap_or(after))))),
     };
@@ -1045,7 +1057,7 @@ fn lasting_rate(advice: &Advice, lasting: f64) -> Option<String> {
     };
     // Nobody would say that a drive keeps up with requests which wait too long.
     let keeps_up = match advice.answer == Answer::No && asked <= lasting {
-        true => format!("in the long run it gets {much} done, but requests wait as told above"),
+        true => format!("in the long run it does {much}, but requests wait while it cleans"),
         false => format!("it keeps up with {much} for as long as you like"),
     };
     Some(format!("How much: {keeps_up}; the load asks for {}.", rate(asked)))
@@ -1351,7 +1363,9 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
         let longest = nanos(longest_ns);
         actions.push(step(
             format!("{instead}: the longest command took {longest}, and one of yours may take twice as long"),
-            &format!("a disk that is really dead stalls {stalls} for that long; has to be set after each start"),
+            &format!(
+                "a disk that is really dead stalls {stalls} for that long; it has to be set again after each start"
+            ),
             Some(&format!("echo {wait_s} > /sys/block/sdX/device/timeout")),
         ));
     }

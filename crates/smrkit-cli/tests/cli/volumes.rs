@@ -232,7 +232,7 @@ fn images_and_directories_that_do_not_belong_together_are_refused() {
     let file = fs::File::open(scratch.path("a.img")).unwrap();
     file.try_lock().unwrap();
     for command in ["df", "fsck", "fsck -n", "mkfs --force --model caveat --size 64MiB --meta a.meta"] {
-        refused(&scratch, &format!("{command} a.img"), 3, &["a.img is in use", "unmount it first"]);
+        refused(&scratch, &format!("{command} a.img"), 3, &["a.img is in use", "end that first"]);
     }
 }
 

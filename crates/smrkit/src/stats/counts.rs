@@ -172,11 +172,13 @@ impl HostCounts {
 
     /// The columns of a verdict that come from the host's side.
     pub(super) fn verdict(&self) -> Verdict {
+        // A run that is interrupted may end before the request that waits.
+        let cache_full = self.cache_full.filter(|(moment, _)| *moment <= self.end);
         // If no request waited for cleaning, the whole run is before that.
-        let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.totals.host_bytes()));
+        let (full, before_bytes) = cache_full.unwrap_or((self.end, self.totals.host_bytes()));
         let before = full.since(self.begin);
         Verdict {
-            cache_full_at_s: self.cache_full.map(|_| before.as_secs()),
+            cache_full_at_s: cache_full.map(|_| before.as_secs()),
             // Bytes that completed in no time have no rate.
             before_bytes: if before > Nanos::ZERO { before_bytes } else { 0 },
             before_ns: before.0,
@@ -287,6 +289,9 @@ mod tests {
             (512_000, 800),
             "no wait: the whole run"
         );
+        counts.waits_for_cleaning(Nanos(901));
+        assert_eq!((counts.verdict().cache_full_at_s, counts.verdict().before_ns), (None, 800), "it never completed");
+        counts.cache_full = None;
         counts.waits_for_cleaning(Nanos(50));
         let verdict = counts.verdict();
         assert_eq!((verdict.cache_full_at_s, verdict.before_bytes, verdict.before_ns), (Some(0.0), 0, 0));
