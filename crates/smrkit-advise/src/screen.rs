@@ -4,7 +4,8 @@ use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 
 use crate::LoadKind;
-use crate::advice::{Advice, Answer, Measure, Present, Remedy};
+use crate::advice::{Action, Advice, Answer, Measure, Present, Remedy, Verdict};
+use crate::changes::ChangeKind;
 use crate::comparison::Trajectory;
 use crate::words::{self, HOW_SURE};
 
@@ -12,7 +13,7 @@ use crate::words::{self, HOW_SURE};
 const BOLD: &str = "1";
 
 /// Columns of the table of what was tried: narrow enough for 80 in all.
-const COLUMNS: [usize; 4] = [27, 13, 11, 12];
+const COLUMNS: [usize; 4] = [27, 12, 11, 13];
 
 /// How the answer is shown on a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +126,11 @@ fn row(advice: &Advice, nth: usize, screen: Screen) -> Option<String> {
 }
 
 fn cells_of_change(advice: &Advice, remedy: &Remedy) -> Vec<String> {
-    let effect = words::effect(advice.problems.any(), remedy);
+    let effect = match advice.verdict {
+        // No other change makes another drive of it.
+        Verdict::Fails if remedy.kind != ChangeKind::Conventional => "same firmware",
+        _ => words::effect(advice.problems.any(), remedy),
+    };
     match &remedy.trajectory {
         Some(run) => cells(advice, &remedy.change, run, effect),
         None => [&remedy.change, NONE, NONE, NONE, effect].map(str::to_string).into(),
@@ -163,8 +168,17 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
     if lists_actions {
-        out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
-        for action in &advice.actions {
+        let first_step = advice.text.lines().find(|line| line.starts_with("What to do:"));
+        let is_said = first_step.is_some_and(|line| said.lines().any(|known| known == line));
+        let is_complete = |action: &Action| !words::has_price(action) && action.command.is_none();
+        // What was said of the first step is all there is to say.
+        let skipped = usize::from(is_said && advice.actions.len() > 1 && is_complete(&advice.actions[0]));
+        out += match advice.answer {
+            Answer::Yes => "\nIf you want more:\n",
+            _ if skipped > 0 => "\nWhat else to do:\n",
+            _ => "\nWhat to do:\n",
+        };
+        for action in &advice.actions[skipped..] {
             out += &format!("{}\n", wrapped("- ", &words::with_price(action), width));
             out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
         }
@@ -263,11 +277,11 @@ pub(crate) fn tried(advice: &Advice) -> Grid {
     grid
 }
 
-/// Who drops a disk, by the shortest timeout into which a command runs. A drive alone is behind no RAID controller, which waits 7 s.
+/// Who drops a disk: Linux waits 30 s for a command, a RAID controller 7 s. A drive alone is behind no RAID controller.
 pub(crate) fn dropped(advice: &Advice, run: &Trajectory) -> String {
     match (run.dropped_7s, run.dropped_30s) {
-        (_, 1..) => "after 30 s",
-        (1.., _) if advice.array.is_some() => "after 7 s",
+        (_, 1..) => "by Linux",
+        (1.., _) if advice.array.is_some() => "by RAID card",
         _ => "no",
     }
     .into()

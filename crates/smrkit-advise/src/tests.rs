@@ -209,6 +209,10 @@ fn the_answer_begins_with_yes_or_no_and_the_reason() {
     let mut zoned = advice(1.0, 1);
     (zoned.system.layer, zoned.demand.written_bytes) = (HOST_MANAGED_DISK.into(), 1);
     let zoned = answered(zoned).text;
+    assert!(
+        zoned.contains("for this load. But it is host-managed: most file systems can't be put on it.\n"),
+        "{zoned}"
+    );
     assert!(zoned.contains("the disk refuses all others"), "{zoned}");
     let mut short = advice(9.0, 1);
     short.present[0].own.elapsed_ns = S;

@@ -49,6 +49,9 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     if advice.is_of_part() && advice.answer == Answer::Yes {
         first = first.replacen("Yes", "Yes so far", 1);
     }
+    if advice.answer == Answer::Yes && writes_zones(advice) {
+        first += " But it is host-managed: most file systems can't be put on it.";
+    }
     let mut lines = vec![first];
     let is_known = match advice.verdict {
         Verdict::Refused => false,
@@ -324,6 +327,11 @@ fn in_time(advice: &Advice) -> String {
         }
         None => String::new(),
     }
+}
+
+/// True of writes to a disk whose host has to keep to its zones.
+fn writes_zones(advice: &Advice) -> bool {
+    advice.system.layer == HOST_MANAGED_DISK && advice.demand.written_bytes > 0
 }
 
 /// Since when that is so, where the answer is about a cache that has become full.
@@ -722,9 +730,8 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             _ => why.into(),
         };
     }
-    if advice.system.layer == HOST_MANAGED_DISK && advice.demand.written_bytes > 0 {
-        return "each write goes to a conventional zone, or is in order within its zone; the disk refuses all others, so that most file \
-                systems can't be put on it"
+    if writes_zones(advice) {
+        return "each write goes to a conventional zone, or is in order within its zone; the disk refuses all others"
             .into();
     }
     // Where it is done in time, and only the rest after it is too short.
@@ -1291,7 +1298,7 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
     }
     vec![
         ("To replace a disk that still works, which stays in use until the new one is whole:".into(), if_working),
-        (format!("{}. To replace a disk that has failed ({how}):", capital(&meanwhile)), if_failed),
+        (format!("To replace a disk that has failed ({how}). {}:", capital(&meanwhile)), if_failed),
     ]
 }
 
@@ -1358,8 +1365,11 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
         ));
     }
     if advice.problems.dropped_30s || advice.ends.iter().any(|end| end.problems.dropped_30s) {
-        let stalls = if advice.array.is_some() { "the array" } else { "what uses it" };
-        let instead = format!("Let the kernel wait {wait_s} s for each of these disks, instead of {KERNEL_S} s");
+        let (stalls, disks) = match advice.array {
+            Some(_) => ("the array", "each of these disks"),
+            None => ("what uses it", "this disk"),
+        };
+        let instead = format!("Let the kernel wait {wait_s} s for {disks}, instead of {KERNEL_S} s");
         let longest = nanos(longest_ns);
         actions.push(step(
             format!("{instead}: the longest command took {longest}, and one of yours may take twice as long"),
