@@ -26,7 +26,7 @@ fn advised_on(drive: &str, layer: &str, text: &str) -> Advice {
 fn what_is_fine_only_while_the_cache_fills_is_not_called_fine() {
     // Without pauses that are long enough to clean in, each write takes room until none is left.
     for (layer, requests, once) in
-        [("drive-managed", 30, "once its cache is full"), ("log", 200, "once its free room is used up")]
+        [("drive-managed", 30, "once the drive's cache is full"), ("log", 200, "once the drive's free room is used up")]
     {
         let all = advised(layer, "random-write:size=4Ki,rate=5,count=2000");
         let part = advised(layer, &format!("random-write:size=4Ki,rate=5,count={requests}"));
