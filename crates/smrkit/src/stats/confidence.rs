@@ -363,10 +363,11 @@ impl Estimate {
                 // A correlation too small to be noticed still widens the interval.
                 let variance = squares / (n - 1.0) * (1.0 + 2.0 * correlation).max(1.0);
                 let third_moment = moment_sum(3) * n / ((n - 1.0) * (n - 2.0));
+                let deviation = (squares / (n - 1.0)).sqrt();
                 return Ok(Estimate {
                     error: (variance * n).sqrt() / sum.1,
                     quantile: students_t(telling(&samples)),
-                    skew: third_moment / (squares / (n - 1.0)).powf(1.5) / (6.0 * n.sqrt()),
+                    skew: third_moment / (deviation * deviation * deviation) / (6.0 * n.sqrt()),
                 });
             }
             // Neighbouring blocks are correlated: join them in pairs, and try again.
@@ -381,7 +382,8 @@ impl Estimate {
         // distribution" (2005), moves both ends accordingly.
         let moved = |t: f64| match self.skew {
             skew if skew.abs() < 1e-6 => t,
-            skew => ((1.0 + 6.0 * skew * (t - skew)).cbrt() - 1.0) / (2.0 * skew),
+            // The system's cube root has other last digits than a browser's.
+            skew => (libm::cbrt(1.0 + 6.0 * skew * (t - skew)) - 1.0) / (2.0 * skew),
         };
         Interval::new(ratio - moved(self.quantile) * self.error, ratio - moved(-self.quantile) * self.error)
     }
