@@ -181,7 +181,7 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
     let whole: Value = serde_json::from_str(&whole).unwrap();
     // Some come before the changes are tried, or after, or just between two runs.
     let mut hits = 0;
-    for share in [0.5, 0.6, 0.4, 0.7, 0.3, 0.8].into_iter().cycle().take(60) {
+    for share in [0.8, 0.6, 0.9, 0.7, 0.5, 0.95, 0.4, 0.3].into_iter().cycle().take(160) {
         let (code, out, err) = interrupted_answer(arguments, whole_s * share);
         if code != 130 || out.is_empty() {
             assert!(code == 0 && !out.is_empty() || code == 130 && err.contains("no answer"), "{code} {out}{err}");
